@@ -1,0 +1,2 @@
+//! deduct
+fn main() {}

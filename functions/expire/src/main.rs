@@ -1,0 +1,2 @@
+//! expire
+fn main() {}

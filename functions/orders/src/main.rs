@@ -1,0 +1,2 @@
+//! orders
+fn main() {}

@@ -1,0 +1,2 @@
+//! preheat
+fn main() {}

@@ -1,0 +1,2 @@
+//! settle
+fn main() {}

@@ -1,0 +1,132 @@
+//! Every limit and time-out, with its unit in its name, and the relations between them.
+//!
+//! The relations are asserted at compile time below; those that involve `template.yaml` (function
+//! time-outs, visibility) are asserted by the template test. No adapter relies on a library's default.
+
+/// Longest idempotency key accepted, in bytes. Long enough for any UUID or signed nonce.
+pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
+/// Longest buyer id kept as it is; a longer subject is stored as its SHA-256 in hex.
+pub const BUYER_ID_MAX_BYTES: usize = 128;
+/// Longest sale id: a DNS label, so that it is safe in keys, paths and host names.
+pub const SALE_ID_MAX_BYTES: usize = 63;
+/// Largest quantity that one order may name at all; a sale's own limit is lower.
+pub const QUANTITY_MAX: u32 = 1_000;
+/// Largest stock of one sale. Far below 2^53, the largest integer that Lua counts exactly.
+pub const STOCK_MAX: u64 = 1_000_000_000;
+/// Largest number of shards of one sale.
+pub const SHARDS_MAX: u16 = 64;
+/// Largest request body of the buy call, in bytes. Its body is one small number.
+pub const BODY_MAX_BYTES: usize = 8 * 1024;
+/// Largest body of a payment event or an operator's call, in bytes.
+pub const OPERATOR_BODY_MAX_BYTES: usize = 64 * 1024;
+/// Largest queue message accepted, in bytes.
+pub const MESSAGE_MAX_BYTES: usize = 4 * 1024;
+
+/// One attempt of a Redis command, reply included.
+pub const REDIS_ATTEMPT_MS: u64 = 250;
+/// Attempts of the deduct script in one call: the first, and two with the same ids after a lost reply.
+pub const REDIS_ATTEMPTS: u32 = 3;
+/// Opening a Redis connection, TLS and authentication included.
+pub const REDIS_CONNECT_MS: u64 = 500;
+/// A connection that was idle for longer is checked by being replaced when its first call fails in any way.
+pub const REDIS_TCP_KEEPALIVE_S: u64 = 10;
+/// All of one buy call up to its answer.
+pub const DEDUCT_DEADLINE_MS: u64 = 5_500;
+/// A copy of the deduct script that arrives later than the caller's deadline plus this does nothing.
+pub const NOT_AFTER_SLACK_MS: u64 = 2_000;
+/// The deduct function's time-out in `template.yaml`.
+pub const DEDUCT_FUNCTION_TIMEOUT_MS: u64 = 10_000;
+/// API Gateway (REST) gives up after this.
+pub const GATEWAY_TIMEOUT_MS: u64 = 29_000;
+
+/// One attempt of an SQS call.
+pub const SQS_ATTEMPT_MS: u64 = 1_500;
+/// One SQS call with its retries.
+pub const SQS_OPERATION_MS: u64 = 4_000;
+/// Opening a connection to SQS.
+pub const SQS_CONNECT_MS: u64 = 1_000;
+/// Idle HTTP connections are dropped after this, before a NAT or a thawed environment finds them dead.
+pub const SQS_POOL_IDLE_MS: u64 = 15_000;
+/// Longest delay that SQS accepts for one message.
+pub const SQS_DELAY_MAX_S: u64 = 900;
+/// Entries in one SQS batch call.
+pub const SQS_BATCH_MAX: usize = 10;
+
+/// The first right to publish an order, given by the deduct script itself.
+pub const CLAIM_FIRST_MS: u64 = 5_000;
+/// Shortest and longest later claim; in between it is the order's age.
+pub const CLAIM_LATER_MIN_MS: u64 = 30_000;
+/// See [`CLAIM_LATER_MIN_MS`].
+pub const CLAIM_LATER_MAX_MS: u64 = 300_000;
+/// How long an order usually takes from the queue into SQL; what a client is told to wait before it asks.
+pub const SETTLE_USUAL_MS: u64 = 2_000;
+/// An order `reserved` for longer may be published again by whoever reads it and gets the claim.
+pub const READER_REPUBLISH_AFTER_MS: u64 = 30_000;
+
+/// The settle function's time-out in `template.yaml`; visibility is at least six times this.
+pub const SETTLE_FUNCTION_TIMEOUT_MS: u64 = 30_000;
+/// Settle starts no further sale of a batch with less than this left and returns its records as failed.
+pub const SETTLE_RESERVE_MS: u64 = 5_000;
+/// Receives before a message goes to the dead-letter queue.
+pub const MAX_RECEIVE_COUNT: u32 = 5;
+/// Visibility time-out of the order queue.
+pub const ORDER_QUEUE_VISIBILITY_MS: u64 = 6 * SETTLE_FUNCTION_TIMEOUT_MS;
+/// Reconcile's period in `template.yaml`.
+pub const RECONCILE_PERIOD_MS: u64 = 60_000;
+/// Something missing in SQL is believed to be missing only when seen twice this far apart.
+pub const ABSENCE_GRACE_MS: u64 = 2 * RECONCILE_PERIOD_MS;
+/// The reconcile function's time-out in `template.yaml`.
+pub const RECONCILE_FUNCTION_TIMEOUT_MS: u64 = 55_000;
+/// Reconcile stops starting new work with less than this left; the next run resumes.
+pub const RECONCILE_RESERVE_MS: u64 = 10_000;
+/// The lease that lets one reconcile run at a time; renewed by its heartbeat.
+pub const RECONCILE_LEASE_MS: u64 = 90_000;
+/// Rows or records in one page of a walk.
+pub const PAGE_ROWS: usize = 500;
+/// Orders in one `confirm` or `release` script call, which bounds the script's running time.
+pub const SCRIPT_BATCH_MAX: usize = 100;
+/// Keys of a settled or withdrawn sale live on this long, for late readers.
+pub const SETTLED_KEYS_TTL_MS: u64 = 2 * 60 * 60 * 1_000;
+/// Longest age of the route that a process keeps.
+pub const ROUTE_CACHE_MS: u64 = 1_000;
+
+/// Waiting for a free SQL connection.
+pub const SQL_ACQUIRE_MS: u64 = 3_000;
+/// One SQL statement, set on the session by the server (never by cancelling from the client).
+pub const SQL_STATEMENT_MS: u64 = 10_000;
+/// Waiting for one SQL lock.
+pub const SQL_LOCK_MS: u64 = 5_000;
+/// A pooled SQL connection idle for longer is tested, under its own time-out, before it is used.
+pub const SQL_IDLE_TEST_AFTER_MS: u64 = 5_000;
+
+/// Oldest and newest time stamp accepted on a signed payment event, relative to now.
+pub const PAYMENT_SIGNATURE_TOLERANCE_MS: u64 = 300_000;
+/// Shortest and longest payment window of a sale.
+pub const PAYMENT_WINDOW_MIN_S: u64 = 5;
+/// See [`PAYMENT_WINDOW_MIN_S`].
+pub const PAYMENT_WINDOW_MAX_S: u64 = 7 * 24 * 60 * 60;
+/// Clock tolerance when a token's times are checked.
+pub const TOKEN_LEEWAY_S: u64 = 30;
+/// Per-buyer request limit: attempts per window that reach the stock. Replays do not count.
+pub const RATE_WINDOW_MS: u64 = 1_000;
+/// See [`RATE_WINDOW_MS`].
+pub const RATE_MAX_PER_WINDOW: u32 = 5;
+
+const _: () = {
+    assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) < DEDUCT_DEADLINE_MS);
+    assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) + SQS_OPERATION_MS < DEDUCT_DEADLINE_MS);
+    assert!(DEDUCT_DEADLINE_MS < DEDUCT_FUNCTION_TIMEOUT_MS);
+    assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
+    assert!(SQS_ATTEMPT_MS < SQS_OPERATION_MS);
+    assert!(SQS_OPERATION_MS < CLAIM_FIRST_MS);
+    assert!(CLAIM_LATER_MIN_MS > SETTLE_USUAL_MS);
+    assert!(CLAIM_LATER_MIN_MS < CLAIM_LATER_MAX_MS);
+    assert!(ORDER_QUEUE_VISIBILITY_MS >= 6 * SETTLE_FUNCTION_TIMEOUT_MS);
+    assert!(ABSENCE_GRACE_MS > SETTLE_FUNCTION_TIMEOUT_MS + RECONCILE_PERIOD_MS);
+    assert!(RECONCILE_LEASE_MS > RECONCILE_FUNCTION_TIMEOUT_MS);
+    assert!(RECONCILE_FUNCTION_TIMEOUT_MS < RECONCILE_PERIOD_MS);
+    assert!(SETTLED_KEYS_TTL_MS >= 2 * 60 * 60 * 1_000);
+    assert!(SQL_LOCK_MS < SQL_STATEMENT_MS);
+    assert!(SQL_STATEMENT_MS < SETTLE_FUNCTION_TIMEOUT_MS);
+    assert!(STOCK_MAX < 1 << 53);
+};
