@@ -60,10 +60,10 @@ impl OrderRecord {
         let number = |word: &str| word.parse::<u64>().map_err(|_| bad());
         let words: Vec<&str> = text.split(' ').collect();
         let (&[state, order, quantity, hash, holder, reserved], claim) =
-            (match words.split_first_chunk::<6>() {
+            match words.split_first_chunk::<6>() {
                 Some((head, rest)) if rest.len() <= 1 => (head, rest.first()),
                 _ => return Err(bad()),
-            });
+            };
         Ok(Self {
             state: match state {
                 "h" => RecordState::Held,

@@ -1,0 +1,3 @@
+//! The `flashsale` command, and the private servers that the demo, `make dev` and the tests run on.
+
+pub mod local;

@@ -1,0 +1,10 @@
+//! Private servers on free loopback ports: started as child processes with directories of their own, and
+//! stopped by process id when their handle is dropped. A server on a standard port is never touched.
+
+pub mod aws;
+pub mod postgres;
+mod process;
+pub mod proxy;
+pub mod redis;
+
+pub use process::{LocalError, Server, ServerCommand, free_port, tool};

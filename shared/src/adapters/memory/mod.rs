@@ -1,0 +1,6 @@
+//! In-memory adapters: the executable specification of the ports, and what the simulation runs on. Never a
+//! store of a deployed system.
+
+mod ledger;
+mod queue;
+mod store;

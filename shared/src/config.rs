@@ -1,0 +1,1 @@
+//! The environment, read in one place.

@@ -1,0 +1,1 @@
+//! Bringing the state of SQL rows to Redis.

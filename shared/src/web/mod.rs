@@ -1,0 +1,1 @@
+//! What every HTTP function needs: parsing, tokens, problem answers.
