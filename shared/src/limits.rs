@@ -43,6 +43,12 @@ pub const GATEWAY_TIMEOUT_MS: u64 = 29_000;
 pub const SQS_ATTEMPT_MS: u64 = 1_500;
 /// One SQS call with its retries.
 pub const SQS_OPERATION_MS: u64 = 4_000;
+/// Attempts of one SQS call, as far as [`SQS_OPERATION_MS`] lets them start.
+pub const SQS_ATTEMPTS: u32 = 3;
+/// Wait before the second attempt of an SQS call (jittered by the SDK), and the longest such wait.
+pub const SQS_BACKOFF_FIRST_MS: u64 = 50;
+/// See [`SQS_BACKOFF_FIRST_MS`].
+pub const SQS_BACKOFF_MAX_MS: u64 = 500;
 /// Opening a connection to SQS.
 pub const SQS_CONNECT_MS: u64 = 1_000;
 /// Idle HTTP connections are dropped after this, before a NAT or a thawed environment finds them dead.
@@ -119,6 +125,9 @@ const _: () = {
     assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
     assert!(SQS_ATTEMPT_MS < SQS_OPERATION_MS);
     assert!(SQS_OPERATION_MS < CLAIM_FIRST_MS);
+    assert!(SQS_CONNECT_MS < SQS_ATTEMPT_MS);
+    // A second attempt, after the longest wait, still ends in time.
+    assert!(2 * SQS_ATTEMPT_MS + SQS_BACKOFF_MAX_MS < SQS_OPERATION_MS);
     assert!(CLAIM_LATER_MIN_MS > SETTLE_USUAL_MS);
     assert!(CLAIM_LATER_MIN_MS < CLAIM_LATER_MAX_MS);
     assert!(ORDER_QUEUE_VISIBILITY_MS >= 6 * SETTLE_FUNCTION_TIMEOUT_MS);
