@@ -4,3 +4,5 @@
 mod ledger;
 mod queue;
 mod store;
+
+pub use ledger::{LedgerState, MemoryLedger};

@@ -1,0 +1,129 @@
+//! What the ledger keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::{
+    AdjustmentId, BuyerId, Epoch, Gate, Guard, OrderRecord, RouteInfo, SaleId, ShardCount,
+    SignedUnits, Terms, Units, UnixMillis, Version,
+};
+use crate::ports::{LedgerError, LedgerResult, RegistryEntry, Shard};
+
+/// Everything that a Redis server would hold.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerState {
+    pub(super) shards: BTreeMap<Shard, ShardState>,
+    pub(super) routes: BTreeMap<SaleId, RouteInfo>,
+    pub(super) unpaid: BTreeMap<SaleId, Units>,
+    /// None: the registry's key is not there.
+    pub(super) registry: Option<BTreeMap<SaleId, RegistryEntry>>,
+    pub(super) rates: BTreeMap<(Shard, BuyerId), Rate>,
+    /// When a finished sale's keys go.
+    pub(super) expiring: BTreeMap<SaleId, UnixMillis>,
+}
+
+/// One buyer's attempts in the running window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    pub(super) attempts: u32,
+    pub(super) window_ends: UnixMillis,
+}
+
+/// One shard.
+#[derive(Debug, Clone)]
+pub(super) struct ShardState {
+    pub(super) epoch: Epoch,
+    pub(super) gate: Gate,
+    pub(super) gate_version: Version,
+    pub(super) guard: Guard,
+    pub(super) guard_since: UnixMillis,
+    pub(super) stock: u64,
+    pub(super) debt: u64,
+    pub(super) lent: u64,
+    pub(super) total: u64,
+    pub(super) terms: Terms,
+    pub(super) orders: BTreeMap<BuyerId, OrderRecord>,
+    pub(super) outbox: BTreeSet<BuyerId>,
+    pub(super) adjustments: BTreeMap<AdjustmentId, (SignedUnits, bool)>,
+}
+
+impl LedgerState {
+    /// The shard, or "not loaded".
+    pub(super) fn shard(&mut self, shard: &Shard) -> LedgerResult<&mut ShardState> {
+        self.shards.get_mut(shard).ok_or(LedgerError::NotLoaded)
+    }
+
+    /// The shard if it has this epoch.
+    pub(super) fn at(&mut self, shard: &Shard, epoch: Epoch) -> LedgerResult<&mut ShardState> {
+        let state = self.shard(shard)?;
+        if state.epoch == epoch {
+            Ok(state)
+        } else {
+            Err(LedgerError::StaleEpoch {
+                current: state.epoch,
+            })
+        }
+    }
+
+    pub(super) fn lose_shard(&mut self, shard: &Shard) {
+        self.shards.remove(shard);
+        self.rates.retain(|(of, _), _| of != shard);
+    }
+
+    pub(super) fn retire(&mut self, sale: &SaleId, shards: ShardCount, at: UnixMillis) {
+        let known = shards.indexes().any(|index| {
+            let shard = Shard {
+                sale_id: sale.clone(),
+                index,
+            };
+            self.shards.contains_key(&shard)
+        });
+        if known || self.routes.contains_key(sale) || self.unpaid.contains_key(sale) {
+            self.expiring.insert(sale.clone(), at);
+        }
+    }
+
+    /// Removes what has expired by `now`.
+    pub(super) fn expire(&mut self, now: UnixMillis) {
+        let gone = |at: &UnixMillis| *at < now;
+        if self.expiring.values().any(gone) {
+            let sales: Vec<SaleId> = self
+                .expiring
+                .iter()
+                .filter(|(_, at)| gone(at))
+                .map(|(sale, _)| sale.clone())
+                .collect();
+            for sale in sales {
+                self.expiring.remove(&sale);
+                self.routes.remove(&sale);
+                self.unpaid.remove(&sale);
+                self.shards.retain(|shard, _| shard.sale_id != sale);
+            }
+        }
+        self.rates.retain(|_, rate| rate.window_ends >= now);
+    }
+}
+
+impl ShardState {
+    /// Puts units back: they pay debt first.
+    pub(super) fn give(&mut self, units: u64) {
+        let paid = units.min(self.debt);
+        self.debt -= paid;
+        self.stock += units - paid;
+    }
+
+    /// Takes units whether or not they are there; what is missing becomes debt, and is returned.
+    pub(super) fn take_owed(&mut self, units: u64) -> u64 {
+        let taken = units.min(self.stock);
+        self.stock -= taken;
+        self.debt += units - taken;
+        units - taken
+    }
+}
+
+/// A count as the ports show it; beyond every limit only if a step is wrong.
+pub(super) fn units(action: &'static str, count: u64) -> LedgerResult<Units> {
+    Units::try_from(count).map_err(|_| LedgerError::Protocol {
+        action,
+        reply: format!("count {count}"),
+    })
+}
