@@ -4,3 +4,6 @@
 mod ledger;
 mod queue;
 mod store;
+
+pub use queue::{Delivery, MemoryQueue, QueueName};
+pub use store::{MemoryState, MemoryStore, Movement, MovementKind};
