@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn an_even_split_loses_nothing() {
         let shares_of = |units, shards| {
-            let shards = ShardCount::parse(shards).unwrap();
-            let shares = Units::parse("units", units).unwrap().split_evenly(shards);
+            let count = ShardCount::parse(shards).unwrap();
+            let shares = Units::parse("units", units).unwrap().split_evenly(count);
             shares.map(Units::get).collect::<Vec<_>>()
         };
         assert_eq!(shares_of(10, 3), [4, 3, 3]);
