@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ParseError;
+use super::{ParseError, ShardCount};
 use crate::limits::{QUANTITY_MAX, STOCK_MAX};
 
 /// Units of one order: 1 to [`QUANTITY_MAX`]. Never zero, never negative: a negative quantity in a
@@ -95,6 +95,13 @@ impl Units {
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
+
+    /// A share for each shard, in order; they differ by one unit at most, the first ones being larger.
+    pub fn split_evenly(self, shards: ShardCount) -> impl Iterator<Item = Self> {
+        let count = u64::from(shards.get());
+        let (share, rest) = (self.0 / count, self.0 % count);
+        (0..count).map(move |index| Self(share + u64::from(index < rest)))
+    }
 }
 
 impl TryFrom<u64> for Units {
@@ -112,7 +119,19 @@ impl From<Units> for u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Quantity;
+    use super::{Quantity, ShardCount, Units};
+
+    #[test]
+    fn an_even_split_loses_nothing() {
+        let shares_of = |units, shards| {
+            let count = ShardCount::parse(shards).unwrap();
+            let shares = Units::parse("units", units).unwrap().split_evenly(count);
+            shares.map(Units::get).collect::<Vec<_>>()
+        };
+        assert_eq!(shares_of(10, 3), [4, 3, 3]);
+        assert_eq!(shares_of(1, 2), [1, 0]);
+        assert_eq!(shares_of(7, 1), [7]);
+    }
 
     #[test]
     fn quantity_takes_whole_positive_json_numbers_only() {

@@ -291,6 +291,20 @@ impl SaleTransition {
         }
     }
 
+    /// Its name in the audit.
+    #[must_use]
+    pub const fn audit_action(self) -> &'static str {
+        match self {
+            Self::Approve => "sale.approve",
+            Self::Open => "sale.open",
+            Self::Suspend => "sale.suspend",
+            Self::Resume => "sale.resume",
+            Self::Close => "sale.close",
+            Self::Settle => "sale.settle",
+            Self::Withdraw => "sale.withdraw",
+        }
+    }
+
     /// The state that this transition leads to, from wherever.
     #[must_use]
     pub const fn destination(self) -> SaleStatus {

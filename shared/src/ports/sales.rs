@@ -120,6 +120,15 @@ pub struct Adjustment {
     pub state: AdjustmentState,
 }
 
+impl Adjustment {
+    /// Whether the split sums to the change.
+    #[must_use]
+    pub fn split_is_whole(&self) -> bool {
+        let parts = self.split.iter().map(|(_, part)| i128::from(part.get()));
+        parts.sum::<i128>() == i128::from(self.delta.get())
+    }
+}
+
 /// What became of a request for an adjustment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdjustmentOutcome {

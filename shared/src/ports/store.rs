@@ -65,6 +65,9 @@ pub enum Unsettled {
     SaleNotOpen,
     /// The buyer's other order closed in between, twice; the next receive finds a clear state.
     Contended,
+    /// The message is of another sale, or its order id is another buyer's or sale's row. Ids are derived, so
+    /// this is no message of ours.
+    ForeignOrder,
 }
 
 /// One message after settling.

@@ -6,3 +6,5 @@ mod queue;
 mod store;
 
 pub use ledger::{LedgerState, MemoryLedger};
+pub use queue::{Delivery, MemoryQueue, QueueName};
+pub use store::{MemoryState, MemoryStore, Movement, MovementKind};
