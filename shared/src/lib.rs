@@ -10,6 +10,8 @@ pub mod domain;
 pub mod limits;
 pub mod mirror;
 pub mod ports;
+pub mod routes;
+pub mod startup;
 pub mod telemetry;
 #[cfg(feature = "http")]
 pub mod web;
