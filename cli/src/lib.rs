@@ -1,3 +1,4 @@
 //! The `flashsale` command, and the private servers that the demo, `make dev` and the tests run on.
 
 pub mod local;
+pub mod tokens;

@@ -1,0 +1,263 @@
+//! Keys for runs on one machine: a signing key made at run time, the tokens of buyers and operators that it
+//! signs, and the signatures of a pretended payment provider.
+//!
+//! A deployment takes its public keys from a real identity provider (`FLASHSALE_TOKEN_JWKS`); nothing here is
+//! ever part of one.
+
+use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use jsonwebtoken::{
+    Algorithm, EncodingKey, Header,
+    jwk::{Jwk, JwkSet, KeyOperations, PublicKeyUse},
+};
+use serde::Serialize;
+use sha2::Sha256;
+use shared::{
+    domain::UnixMillis,
+    ports::{Clock, SystemClock},
+};
+
+/// The issuer of local tokens.
+pub const LOCAL_ISSUER: &str = "https://issuer.flashsale.localhost";
+/// The audience of local tokens.
+pub const LOCAL_AUDIENCE: &str = "flashsale";
+/// What a buyer's token must carry.
+pub const SCOPE_BUY: &str = "sale:buy";
+/// What an operator's token must carry.
+pub const SCOPE_OPERATE: &str = "sale:operate";
+/// The header that carries a payment event's signature.
+pub const SIGNATURE_HEADER: &str = "Flashsale-Signature";
+
+const KEY_ID: &str = "local-1";
+const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const PEM_END: &str = "-----END PRIVATE KEY-----";
+
+/// Why a key cannot be made, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The cryptographic library refused.
+    #[error("{0}")]
+    Crypto(&'static str),
+    /// A token or key set could not be made.
+    #[error("sign a token")]
+    Token(#[from] jsonwebtoken::errors::Error),
+    /// The key set could not be written as JSON.
+    #[error("write the key set as JSON")]
+    Json(#[from] serde_json::Error),
+    /// The file is not there or not a key.
+    #[error("the key file {path}: {problem}")]
+    File {
+        /// Which file.
+        path: String,
+        /// What was wrong, and what would be right.
+        problem: String,
+    },
+}
+
+/// A P-256 key pair that signs local tokens with ES256.
+#[derive(Clone)]
+pub struct LocalKeys {
+    pkcs8: Vec<u8>,
+    signing: EncodingKey,
+    issuer: String,
+    audience: String,
+}
+
+impl std::fmt::Debug for LocalKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The private part stays out of every log.
+        f.debug_struct("LocalKeys")
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    aud: &'a str,
+    sub: &'a str,
+    scope: String,
+    iat: u64,
+    nbf: u64,
+    exp: u64,
+}
+
+impl LocalKeys {
+    /// Makes a new key pair.
+    pub fn generate() -> Result<Self, KeyError> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
+            .map_err(|_| KeyError::Crypto("make a P-256 key pair"))?;
+        let document = pair
+            .to_pkcs8v1()
+            .map_err(|_| KeyError::Crypto("write the key pair as PKCS #8"))?;
+        Ok(Self::from_pkcs8(document.as_ref().to_vec()))
+    }
+
+    fn from_pkcs8(pkcs8: Vec<u8>) -> Self {
+        Self {
+            signing: EncodingKey::from_ec_der(&pkcs8),
+            pkcs8,
+            issuer: LOCAL_ISSUER.to_owned(),
+            audience: LOCAL_AUDIENCE.to_owned(),
+        }
+    }
+
+    /// Reads the key pair that [`Self::save`] wrote.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let file_error = |problem: String| KeyError::File {
+            path: path.display().to_string(),
+            problem,
+        };
+        let text = fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
+        let expected = || file_error("it is not a P-256 key in PKCS #8 PEM".to_owned());
+        let body: String = text
+            .trim()
+            .strip_prefix(PEM_BEGIN)
+            .and_then(|rest| rest.strip_suffix(PEM_END))
+            .ok_or_else(expected)?
+            .split_whitespace()
+            .collect();
+        let pkcs8 = BASE64.decode(body).map_err(|_| expected())?;
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8)
+            .map_err(|_| expected())?;
+        Ok(Self::from_pkcs8(pkcs8))
+    }
+
+    /// Writes the key pair as PEM that only its owner can read. Refuses to overwrite a file.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        let encoded = BASE64.encode(&self.pkcs8);
+        let (head, tail) = encoded.split_at(encoded.len().min(64));
+        let pem = format!("{PEM_BEGIN}\n{head}\n{tail}\n{PEM_END}\n");
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|mut file| file.write_all(pem.as_bytes()))
+            .map_err(|error| KeyError::File {
+                path: path.display().to_string(),
+                problem: error.to_string(),
+            })
+    }
+
+    /// The public key as a JWK set: the value of `FLASHSALE_TOKEN_JWKS`.
+    pub fn jwks_json(&self) -> Result<String, KeyError> {
+        let mut jwk = Jwk::from_encoding_key(&self.signing, Algorithm::ES256)?;
+        jwk.common.key_id = Some(KEY_ID.to_owned());
+        jwk.common.public_key_use = Some(PublicKeyUse::Signature);
+        jwk.common.key_operations = Some(vec![KeyOperations::Verify]);
+        Ok(serde_json::to_string(&JwkSet { keys: vec![jwk] })?)
+    }
+
+    /// The value of `FLASHSALE_TOKEN_ISSUER`.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The value of `FLASHSALE_TOKEN_AUDIENCE`.
+    #[must_use]
+    pub fn audience(&self) -> &str {
+        &self.audience
+    }
+
+    /// A token for `subject` with these scopes, valid from now for `ttl_s` seconds.
+    pub fn token(&self, subject: &str, scopes: &[&str], ttl_s: u64) -> Result<String, KeyError> {
+        let now_s = SystemClock.now().get() / 1_000;
+        let claims = Claims {
+            iss: &self.issuer,
+            aud: &self.audience,
+            sub: subject,
+            scope: scopes.join(" "),
+            iat: now_s,
+            nbf: now_s,
+            exp: now_s + ttl_s,
+        };
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some(KEY_ID.to_owned());
+        Ok(jsonwebtoken::encode(&header, &claims, &self.signing)?)
+    }
+}
+
+/// The `Flashsale-Signature` of a payment event: `t=<unix seconds>,v1=<hex>`, where the second part is the
+/// HMAC-SHA256 of `t`, a dot and the body as sent.
+#[must_use]
+pub fn payment_signature(secret: &str, at: UnixMillis, body: &str) -> String {
+    let t = at.get() / 1_000;
+    // HMAC takes a key of any length.
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+        .expect("HMAC-SHA256 accepts keys of every length");
+    mac.update(format!("{t}.{body}").as_bytes());
+    let signature = hex::encode(mac.finalize().into_bytes());
+    format!("t={t},v1={signature}")
+}
+
+/// A new secret of 32 random bytes in hex, for the pretended payment provider.
+pub fn random_secret() -> Result<String, KeyError> {
+    let mut bytes = [0; 32];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Crypto("get random bytes"))?;
+    Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{DecodingKey, Validation, decode};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn check(
+        keys: &LocalKeys,
+        token: &str,
+        audience: &str,
+    ) -> Result<Value, jsonwebtoken::errors::Error> {
+        let set: JwkSet = serde_json::from_str(&keys.jwks_json().unwrap()).unwrap();
+        let key = DecodingKey::from_jwk(set.find(KEY_ID).unwrap()).unwrap();
+        let mut validation = Validation::new(Algorithm::ES256);
+        validation.set_audience(&[audience]);
+        validation.set_issuer(&[LOCAL_ISSUER]);
+        decode::<Value>(token, &key, &validation).map(|data| data.claims)
+    }
+
+    #[test]
+    fn a_token_verifies_with_its_own_key_set_and_with_no_other() {
+        let keys = LocalKeys::generate().unwrap();
+        let token = keys
+            .token("alice", &[SCOPE_BUY, SCOPE_OPERATE], 60)
+            .unwrap();
+        let claims = check(&keys, &token, LOCAL_AUDIENCE).unwrap();
+        assert_eq!(claims["sub"], "alice");
+        assert_eq!(claims["scope"], "sale:buy sale:operate");
+        assert!(check(&keys, &token, "elsewhere").is_err());
+        assert!(check(&LocalKeys::generate().unwrap(), &token, LOCAL_AUDIENCE).is_err());
+    }
+
+    #[test]
+    fn a_saved_key_signs_for_the_same_key_set_and_is_never_overwritten() {
+        let path = std::env::temp_dir().join(format!("flashsale-key-{}", random_secret().unwrap()));
+        let keys = LocalKeys::generate().unwrap();
+        keys.save(&path).unwrap();
+        assert!(keys.save(&path).is_err());
+        let loaded = LocalKeys::load(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(loaded.jwks_json().unwrap(), keys.jwks_json().unwrap());
+        let token = loaded.token("bob", &[SCOPE_BUY], 60).unwrap();
+        assert!(check(&keys, &token, LOCAL_AUDIENCE).is_ok());
+        let error = LocalKeys::load(Path::new("/nonexistent/key")).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/key"), "{error}");
+    }
+
+    #[test]
+    fn the_payment_signature_is_the_hmac_of_time_and_body() {
+        // openssl: printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac secret
+        let expected =
+            "t=1700000000,v1=49f24e537407743fa4a0242bb63b94b9a47ee99cbbe071ccd8a22550ae411686";
+        let at = UnixMillis::new(1_700_000_000_999);
+        assert_eq!(payment_signature("secret", at, r#"{"a":1}"#), expected);
+    }
+}
