@@ -1,0 +1,3 @@
+//! Whole sales from one seed.
+
+pub mod wire;
