@@ -5,6 +5,6 @@ mod ledger;
 mod queue;
 mod store;
 
-pub use ledger::{LedgerState, MemoryLedger};
+pub use ledger::{LedgerState, MemoryLedger, ShardState};
 pub use queue::{Delivery, MemoryQueue, QueueName};
 pub use store::{MemoryState, MemoryStore, Movement, MovementKind};

@@ -12,7 +12,7 @@ mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use state::LedgerState;
+pub use state::{LedgerState, ShardState};
 
 use crate::domain::{
     AdjustmentId, BuyerId, CallId, Epoch, Guard, OrderId, OrderRecord, RouteInfo, SaleId,
@@ -59,6 +59,17 @@ impl MemoryLedger {
     /// Forgets one shard.
     pub fn lose_shard(&self, shard: &Shard) {
         self.lock().lose_shard(shard);
+    }
+
+    /// Lets `break_it` do to a shard what no script would. False when it is not loaded.
+    pub fn tamper(&self, shard: &Shard, break_it: impl FnOnce(&mut ShardState)) -> bool {
+        let mut state = self.lock();
+        let found = state.shards.get_mut(shard);
+        let loaded = found.is_some();
+        if let Some(shard) = found {
+            break_it(shard);
+        }
+        loaded
     }
 
     /// A copy of everything, for [`Self::restore_state`].

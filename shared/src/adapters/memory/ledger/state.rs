@@ -28,22 +28,35 @@ pub(super) struct Rate {
     pub(super) window_ends: UnixMillis,
 }
 
-/// One shard.
+/// One shard, as the scripts keep it. Its fields are open so that a test can break what no script would.
 #[derive(Debug, Clone)]
-pub(super) struct ShardState {
-    pub(super) epoch: Epoch,
-    pub(super) gate: Gate,
-    pub(super) gate_version: Version,
-    pub(super) guard: Guard,
-    pub(super) guard_since: UnixMillis,
-    pub(super) stock: u64,
-    pub(super) debt: u64,
-    pub(super) lent: u64,
-    pub(super) total: u64,
-    pub(super) terms: Terms,
-    pub(super) orders: BTreeMap<BuyerId, OrderRecord>,
-    pub(super) outbox: BTreeSet<BuyerId>,
-    pub(super) adjustments: BTreeMap<AdjustmentId, (SignedUnits, bool)>,
+pub struct ShardState {
+    /// The load that made it.
+    pub epoch: Epoch,
+    /// What the operator wants.
+    pub gate: Gate,
+    /// Version of the sale's row behind the gate.
+    pub gate_version: Version,
+    /// What repair needs.
+    pub guard: Guard,
+    /// When the guard was raised last.
+    pub guard_since: UnixMillis,
+    /// Free units.
+    pub stock: u64,
+    /// Units owed to SQL.
+    pub debt: u64,
+    /// Units lent to other shards.
+    pub lent: u64,
+    /// All its units.
+    pub total: u64,
+    /// Limit and window.
+    pub terms: Terms,
+    /// Each buyer's record.
+    pub orders: BTreeMap<BuyerId, OrderRecord>,
+    /// Buyers whose order SQL is not known to have.
+    pub outbox: BTreeSet<BuyerId>,
+    /// Adjustments by id, with whether each was applied.
+    pub adjustments: BTreeMap<AdjustmentId, (SignedUnits, bool)>,
 }
 
 impl LedgerState {
