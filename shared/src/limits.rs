@@ -30,6 +30,14 @@ pub const REDIS_ATTEMPTS: u32 = 3;
 pub const REDIS_CONNECT_MS: u64 = 500;
 /// A connection that was idle for longer is checked by being replaced when its first call fails in any way.
 pub const REDIS_TCP_KEEPALIVE_S: u64 = 10;
+/// Sent bytes that nobody acknowledges break a Redis connection after this, instead of minutes later.
+pub const REDIS_TCP_USER_TIMEOUT_MS: u64 = 2_000;
+/// Times that the cluster client itself re-sends a command (redirects, mostly); `deduct` is safe to repeat.
+pub const REDIS_CLUSTER_RETRIES: u32 = 3;
+/// Shortest and longest wait before such a re-send. The library's own shortest is 1.28 s, which no attempt has.
+pub const REDIS_CLUSTER_WAIT_MIN_MS: u64 = 20;
+/// See [`REDIS_CLUSTER_WAIT_MIN_MS`].
+pub const REDIS_CLUSTER_WAIT_MAX_MS: u64 = 200;
 /// All of one buy call up to its answer.
 pub const DEDUCT_DEADLINE_MS: u64 = 5_500;
 /// A copy of the deduct script that arrives later than the caller's deadline plus this does nothing.
@@ -121,6 +129,7 @@ pub const RATE_MAX_PER_WINDOW: u32 = 5;
 const _: () = {
     assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) < DEDUCT_DEADLINE_MS);
     assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) + SQS_OPERATION_MS < DEDUCT_DEADLINE_MS);
+    assert!(REDIS_CLUSTER_WAIT_MAX_MS < REDIS_ATTEMPT_MS);
     assert!(DEDUCT_DEADLINE_MS < DEDUCT_FUNCTION_TIMEOUT_MS);
     assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
     assert!(SQS_ATTEMPT_MS < SQS_OPERATION_MS);

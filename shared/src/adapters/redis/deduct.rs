@@ -1,0 +1,206 @@
+//! `deduct`: its call, its answers, and the terms that make its fast path possible.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{
+    connection::Connection,
+    keys,
+    replies::{Reply, invalid, millis, number, record, unexpected, units},
+    scripts,
+};
+use crate::domain::{Epoch, Quantity, Terms, UnixMillis};
+use crate::ports::{DeductCall, DeductReply, Existing, LedgerError, LedgerResult, Shard};
+
+const ACTION: &str = "deduct";
+
+/// Rounds of one call: the terms change at most once in a while, so the second round all but always answers.
+const ROUNDS_MAX: u32 = 3;
+
+/// More shards than this are not remembered; a process serves a handful of sales.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// A shard's terms, and the token under which they are in force.
+#[derive(Clone)]
+struct Known {
+    epoch: Epoch,
+    terms: Terms,
+    token: String,
+}
+
+/// The terms of the shards seen by this process. They are never trusted: the script compares their token.
+#[derive(Default)]
+pub(super) struct KnownTerms(Mutex<HashMap<Shard, Known>>);
+
+impl KnownTerms {
+    fn get(&self, call: &DeductCall) -> Option<Known> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(&call.shard)
+            .filter(|known| known.epoch == call.epoch && call.quantity <= known.terms.limit)
+            .cloned()
+    }
+
+    fn put(&self, shard: &Shard, known: Known) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= REMEMBERED_MAX {
+            all.clear();
+        }
+        all.insert(shard.clone(), known);
+    }
+}
+
+/// What one round brought.
+enum Answer {
+    Final(DeductReply),
+    Terms { terms: Terms, token: String },
+}
+
+pub(super) async fn deduct(
+    connection: &Connection,
+    known: &KnownTerms,
+    call: &DeductCall,
+) -> LedgerResult<DeductReply> {
+    for _ in 0..ROUNDS_MAX {
+        match round(connection, known.get(call), call).await? {
+            Answer::Final(reply) => return Ok(reply),
+            Answer::Terms { terms, token } => {
+                let epoch = call.epoch;
+                known.put(
+                    &call.shard,
+                    Known {
+                        epoch,
+                        terms,
+                        token,
+                    },
+                );
+            }
+        }
+    }
+    Err(LedgerError::Unknown {
+        action: ACTION,
+        source: "the shard's terms changed with every round".into(),
+    })
+}
+
+async fn round(
+    connection: &Connection,
+    known: Option<Known>,
+    call: &DeductCall,
+) -> LedgerResult<Answer> {
+    let mut keys = vec![
+        keys::sale(&call.shard),
+        keys::orders(&call.shard),
+        keys::outbox(&call.shard),
+    ];
+    // Without terms, or for more than their limit, a token that matches nothing makes the script explain.
+    let (token, opens_at, closes_at) = known.map_or_else(
+        || {
+            let token = format!("{}.?", call.epoch.get());
+            (token, UnixMillis::default(), UnixMillis::default())
+        },
+        |known| (known.token, known.terms.opens_at, known.terms.closes_at),
+    );
+    let mut args = vec![
+        call.buyer_id.to_string(),
+        format!(
+            "h {} {} {} {} ",
+            call.order_id,
+            call.quantity.get(),
+            call.body_hash,
+            call.call_id
+        ),
+        token,
+        opens_at.get().to_string(),
+        closes_at.get().to_string(),
+        call.not_after.get().to_string(),
+    ];
+    if let Some(rate) = call.rate {
+        keys.push(keys::rate(&call.shard, &call.buyer_id));
+        args.extend([rate.max.to_string(), rate.window_ms.to_string()]);
+    }
+    let value = connection.script(&scripts::DEDUCT, &keys, &args).await?;
+    match Reply::read(ACTION, value)? {
+        Reply::Number(number) => read_number(number),
+        Reply::Words(text) => read_words(&text),
+    }
+}
+
+fn read_number(number: i64) -> LedgerResult<Answer> {
+    let size = number.unsigned_abs();
+    Ok(Answer::Final(match number {
+        0 => DeductReply::SoldOut,
+        1.. => DeductReply::Reserved {
+            reserved_at: UnixMillis::new(size),
+        },
+        _ => DeductReply::Insufficient {
+            left: units(ACTION, &size.to_string())?,
+        },
+    }))
+}
+
+fn read_words(text: &str) -> LedgerResult<Answer> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let existing = match word {
+        "terms" => return read_terms(rest),
+        "claimed" => Existing::Claimed(record(ACTION, rest)?),
+        "in_progress" => {
+            let (ms, text) = rest.split_once(' ').unwrap_or((rest, ""));
+            Existing::InProgress {
+                record: record(ACTION, text)?,
+                claim_ends_in_ms: number(ACTION, ms)?,
+            }
+        }
+        "confirmed" => Existing::Confirmed(record(ACTION, rest)?),
+        "order_closed" => Existing::OrderClosed(record(ACTION, rest)?),
+        "key_reused" => Existing::KeyReused(record(ACTION, rest)?),
+        "already_ordered" => Existing::AlreadyOrdered(record(ACTION, rest)?),
+        _ => return read_refusal(text).map(Answer::Final),
+    };
+    Ok(Answer::Final(DeductReply::Existing(existing)))
+}
+
+fn read_refusal(text: &str) -> LedgerResult<DeductReply> {
+    Ok(match text.split_once(' ').unwrap_or((text, "")) {
+        ("not_loaded", "") => DeductReply::NotLoaded,
+        ("stale_epoch", current) => DeductReply::StaleEpoch {
+            current: Epoch::new(number(ACTION, current)?),
+        },
+        ("recovering", "") => DeductReply::Recovering,
+        ("paused", "") => DeductReply::Paused,
+        ("closed", "") => DeductReply::Closed,
+        ("not_open_yet", at) => DeductReply::NotOpenYet {
+            opens_at: millis(ACTION, at)?,
+        },
+        ("over_limit", limit) => DeductReply::OverLimit {
+            limit: quantity(limit)?,
+        },
+        ("rate_limited", ms) => DeductReply::RateLimited {
+            // A counter that expired in this very millisecond has a negative rest.
+            retry_after_ms: ms.parse().unwrap_or(0),
+        },
+        ("too_late", "") => DeductReply::TooLate,
+        _ => return Err(unexpected(ACTION, text)),
+    })
+}
+
+fn read_terms(rest: &str) -> LedgerResult<Answer> {
+    let words: Vec<&str> = rest.split(' ').collect();
+    let &[limit, opens, closes, token] = words.as_slice() else {
+        return Err(unexpected(ACTION, rest));
+    };
+    Ok(Answer::Terms {
+        terms: Terms {
+            limit: quantity(limit)?,
+            opens_at: millis(ACTION, opens)?,
+            closes_at: millis(ACTION, closes)?,
+        },
+        token: token.to_owned(),
+    })
+}
+
+fn quantity(word: &str) -> LedgerResult<Quantity> {
+    Quantity::parse(number(ACTION, word)?).map_err(|error| invalid(ACTION, &error))
+}
