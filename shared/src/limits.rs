@@ -112,6 +112,14 @@ pub const SQL_STATEMENT_MS: u64 = 10_000;
 pub const SQL_LOCK_MS: u64 = 5_000;
 /// A pooled SQL connection idle for longer is tested, under its own time-out, before it is used.
 pub const SQL_IDLE_TEST_AFTER_MS: u64 = 5_000;
+/// That test's own time-out.
+pub const SQL_IDLE_TEST_MS: u64 = 300;
+/// A session that waits for its client inside a transaction for longer is ended by the server.
+pub const SQL_IDLE_IN_TRANSACTION_MS: u64 = 15_000;
+/// A pooled SQL connection is replaced at this age.
+pub const SQL_LIFETIME_MS: u64 = 30 * 60 * 1_000;
+/// Rows of one page when a load reads every live order.
+pub const SQL_LOAD_PAGE_ROWS: i64 = 5_000;
 
 /// Oldest and newest time stamp accepted on a signed payment event, relative to now.
 pub const PAYMENT_SIGNATURE_TOLERANCE_MS: u64 = 300_000;
@@ -145,6 +153,7 @@ const _: () = {
     assert!(RECONCILE_FUNCTION_TIMEOUT_MS < RECONCILE_PERIOD_MS);
     assert!(SETTLED_KEYS_TTL_MS >= 2 * 60 * 60 * 1_000);
     assert!(SQL_LOCK_MS < SQL_STATEMENT_MS);
+    assert!(SQL_IDLE_TEST_MS < SQL_ACQUIRE_MS);
     assert!(SQL_STATEMENT_MS < SETTLE_FUNCTION_TIMEOUT_MS);
     assert!(STOCK_MAX < 1 << 53);
 };
