@@ -3,7 +3,7 @@
 
 pub mod aws;
 pub mod postgres;
-mod process;
+pub(crate) mod process;
 pub mod proxy;
 pub mod redis;
 

@@ -4,7 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 pub enum SqsError {
     /// SQS keeps a message back for at most 15 minutes.
-    #[error("a delay of {delay_s} s is over the {max_s} s that SQS accepts; send again later instead")]
+    #[error(
+        "a delay of {delay_s} s is over the {max_s} s that SQS accepts; send again later instead"
+    )]
     DelayTooLong {
         /// What was asked for.
         delay_s: u64,
