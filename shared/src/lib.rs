@@ -5,6 +5,7 @@
 //! stores that it uses. What a single function does lives in that function's own crate, not here.
 
 pub mod adapters;
+pub mod batch;
 pub mod config;
 pub mod domain;
 pub mod limits;

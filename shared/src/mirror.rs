@@ -9,18 +9,20 @@ use std::error::Error;
 
 use serde::Serialize;
 
-use crate::domain::{Guard, Order, OrderId, Sale, ShardIndex};
+use crate::domain::{Guard, Order, OrderId, RejectReason, Sale, ShardIndex};
 use crate::limits::SCRIPT_BATCH_MAX;
 use crate::ports::{
-    ConfirmReply, ConfirmRow, LedgerResult, OrderStore, ReleaseReply, ReleaseRow, Shard,
-    StockLedger,
+    ConfirmReply, ConfirmRow, LedgerError, LedgerResult, OrderStore, ReleaseReply, ReleaseRow,
+    Shard, StockLedger,
 };
 
 /// What became of the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MirrorReport {
-    /// Confirmed now or before.
+    /// Confirmed now.
     pub confirmed: u64,
+    /// Confirmed before.
+    pub already: u64,
     /// Unknown to Redis until now: their hold was lost, or belongs to an older load.
     pub adopted: Vec<OrderId>,
     /// Of those, units that Redis no longer had in stock and now owes.
@@ -39,6 +41,7 @@ impl MirrorReport {
     /// Adds another report's counts to this one.
     pub fn absorb(&mut self, other: Self) {
         self.confirmed += other.confirmed;
+        self.already += other.already;
         self.adopted.extend(other.adopted);
         self.debt += other.debt;
         self.released += other.released;
@@ -97,7 +100,14 @@ pub async fn release_closed<L: StockLedger, S: OrderStore>(
     orders: &[Order],
     report: &mut MirrorReport,
 ) {
-    let closed: Vec<&Order> = orders.iter().filter(|o| !o.status.is_live()).collect();
+    let mut closed: Vec<&Order> = orders.iter().filter(|o| !o.status.is_live()).collect();
+    // A hold that SQL had no units for shows that Redis promised more than there is. Its units must not be
+    // on sale again before everything that SQL sold is back in Redis.
+    let refused = closed.iter().filter(|o| lacked_stock(o)).count();
+    if refused > 0 && !raise_recovering(ledger, sale).await {
+        closed.retain(|order| !lacked_stock(order));
+        report.failed += refused as u64;
+    }
     release_rows(ledger, store, sale, &closed, report).await;
     let waiting = std::mem::take(&mut report.other_order);
     if waiting.is_empty() || closed.is_empty() {
@@ -112,11 +122,11 @@ pub async fn release_closed<L: StockLedger, S: OrderStore>(
     report.absorb(confirm_live(ledger, store, sale, &again).await);
 }
 
-/// Raises `recovering` on every shard of a sale; returns how many did not answer that they have it.
+/// Raises `recovering` on every shard of a sale; true when no shard can go on selling under this epoch.
 ///
-/// A shard that is not loaded or has another epoch sells nothing under this one, so it does not count.
-pub async fn raise_recovering<L: StockLedger>(ledger: &L, sale: &Sale) -> u64 {
-    let mut failed = 0;
+/// A shard that is not loaded or has another epoch sells nothing under this one.
+pub async fn raise_recovering<L: StockLedger>(ledger: &L, sale: &Sale) -> bool {
+    let mut stopped = true;
     for index in sale.plan.shards.indexes() {
         let shard = shard_of(sale, index);
         let raised = ledger
@@ -128,8 +138,9 @@ pub async fn raise_recovering<L: StockLedger>(ledger: &L, sale: &Sale) -> u64 {
                 shard = index.get(),
                 "the stock in Redis lost something; the shard stops selling until reconcile passed it"
             ),
+            Err(LedgerError::NotLoaded | LedgerError::StaleEpoch { .. }) => {}
             Err(error) => {
-                failed += 1;
+                stopped = false;
                 tracing::warn!(
                     sale_id = %sale.id,
                     shard = index.get(),
@@ -139,7 +150,7 @@ pub async fn raise_recovering<L: StockLedger>(ledger: &L, sale: &Sale) -> u64 {
             }
         }
     }
-    failed
+    stopped
 }
 
 /// An order's row as `confirm` takes it.
@@ -161,6 +172,11 @@ pub fn shard_of(sale: &Sale, index: ShardIndex) -> Shard {
         sale_id: sale.id.clone(),
         index,
     }
+}
+
+/// Rejected for want of stock, with a hold in Redis that is not known to be released.
+fn lacked_stock(order: &Order) -> bool {
+    order.reject_reason == Some(RejectReason::NoStock) && order.released_epoch.is_none()
 }
 
 /// Groups rows by their buyer's home shard, in pieces that one script call takes.
@@ -200,7 +216,8 @@ fn count_confirm(
     reply: ConfirmReply,
 ) {
     match reply {
-        ConfirmReply::Confirmed | ConfirmReply::Already => report.confirmed += 1,
+        ConfirmReply::Confirmed => report.confirmed += 1,
+        ConfirmReply::Already => report.already += 1,
         ConfirmReply::Adopted => report.adopted.push(order.id),
         ConfirmReply::AdoptedShort { debt } => {
             report.adopted.push(order.id);
@@ -223,6 +240,14 @@ async fn judge_denied<L: StockLedger, S: OrderStore>(
         Ok(rows) => {
             let (live, closed): (Vec<&Order>, Vec<&Order>) =
                 rows.iter().partition(|order| order.status.is_live());
+            if let Some(order) = live.first() {
+                tracing::error!(
+                    sale_id = %sale.id,
+                    order_id = %order.id,
+                    orders = live.len(),
+                    "live in SQL but released in Redis: SQL was restored to an earlier point"
+                );
+            }
             report.sql_went_back.extend(live.iter().map(|o| o.id));
             release_rows(ledger, store, sale, &closed, report).await;
         }

@@ -1,0 +1,19 @@
+//! From a Lambda event to the use case and back.
+
+use lambda_runtime::{Error, LambdaEvent};
+use shared::batch::{BatchAnswer, QueueEvent};
+use shared::domain::UnixMillis;
+use shared::ports::{Clock, OrderQueue, OrderStore, StockLedger};
+
+use crate::Expire;
+
+/// Handles one batch of the expiry queue.
+pub async fn handle<L: StockLedger, S: OrderStore, Q: OrderQueue, C: Clock>(
+    expire: &Expire<L, S, Q, C>,
+    event: LambdaEvent<QueueEvent>,
+) -> Result<BatchAnswer, Error> {
+    let deliveries = event.payload.into_deliveries()?;
+    let deadline = UnixMillis::new(event.context.deadline);
+    let failed = expire.run(&deliveries, deadline).await;
+    Ok(BatchAnswer::failing(failed))
+}
