@@ -26,6 +26,15 @@ pub const MESSAGE_MAX_BYTES: usize = 4 * 1024;
 pub const REDIS_ATTEMPT_MS: u64 = 250;
 /// Attempts of the deduct script in one call: the first, and two with the same ids after a lost reply.
 pub const REDIS_ATTEMPTS: u32 = 3;
+/// What a client is told to wait at least before it repeats a call that found a store away.
+pub const RETRY_AFTER_BUSY_MS: u64 = 1_000;
+/// A random part on top of that, so that clients do not come back all at once.
+pub const RETRY_JITTER_MS: u64 = 2_000;
+/// Longest bearer token that is looked at, in bytes.
+pub const TOKEN_MAX_BYTES: usize = 8 * 1024;
+/// Sales whose route one process keeps; beyond it, it forgets all and learns again.
+pub const ROUTES_CACHED_MAX: usize = 1_000;
+
 /// Opening a Redis connection, TLS and authentication included.
 pub const REDIS_CONNECT_MS: u64 = 500;
 /// A connection that was idle for longer is checked by being replaced when its first call fails in any way.

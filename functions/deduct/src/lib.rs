@@ -1,1 +1,13 @@
-//! deduct
+//! deduct: admits a buyer by one script call, and publishes her order.
+//!
+//! It promises that an order is called accepted only when the queue acknowledged this caller's message or SQL
+//! is known to have the order; that a lost answer of Redis or of the queue is never read as a refusal or as a
+//! success; and that nothing held is given back here. It never talks to SQL.
+
+mod handler;
+mod outcome;
+mod usecase;
+
+pub use handler::{Handler, PATTERNS};
+pub use outcome::{Buy, Outcome, Refusal};
+pub use usecase::Deduct;

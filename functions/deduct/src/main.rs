@@ -1,2 +1,47 @@
-//! deduct
-fn main() {}
+//! deduct: wires the use case to Redis, SQS and the gateway.
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use deduct::{Deduct, Handler};
+use lambda_http::{run_concurrent, service_fn};
+use shared::adapters::redis::{RedisLedger, RedisSettings};
+use shared::adapters::sqs::{QueueUrls, SqsQueue};
+use shared::config;
+use shared::ports::{SystemClock, SystemIds};
+use shared::routes::Routes;
+use shared::startup::{self, Failure};
+use shared::web::TokenVerifier;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    startup::begin();
+    startup::end(run().await)
+}
+
+async fn run() -> Result<(), Failure> {
+    let config = config::deduct(&config::environment)?;
+    let settings = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
+        .with_ca_pem(config.redis.ca_pem()?);
+    let queues = QueueUrls {
+        orders: config.order_queue_url,
+        expiries: None,
+    };
+    let handler = Arc::new(Handler {
+        deduct: Deduct {
+            ledger: RedisLedger::new(settings),
+            queue: SqsQueue::connect(queues).await,
+            clock: SystemClock,
+            ids: SystemIds,
+            routes: Routes::default(),
+            rate: config.buyer_rate.limit(),
+        },
+        tokens: TokenVerifier::new(&config.tokens)?,
+    });
+    run_concurrent(service_fn(move |request| {
+        let handler = Arc::clone(&handler);
+        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+    }))
+    .await
+}

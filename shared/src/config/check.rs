@@ -20,7 +20,7 @@ const PASSWORD_MIN_BYTES: usize = 12;
 /// Largest per-buyer limit.
 const RATE_MAX: u32 = 1_000;
 
-const REDIS_EXPECTED: &str = "rediss://[user:password@]host[:port][,host[:port]…][?cluster=true], or redis:// for a loopback host with FLASHSALE_STAGE=local";
+const REDIS_EXPECTED: &str = "rediss://[user:password@]host[:port][?cluster=true] (in cluster mode several, separated by commas), or redis:// for this machine with FLASHSALE_STAGE=local";
 const DATABASE_EXPECTED: &str = "postgres://user:password@host[:port]/name";
 const QUEUE_EXPECTED: &str = "the queue's URL, https:// (http:// with FLASHSALE_STAGE=local)";
 const JWKS_EXPECTED: &str = "a JSON Web Key Set of public keys, each with kty and alg ES256, RS256 or EdDSA, such as {\"keys\":[…]}";
@@ -240,21 +240,20 @@ fn weakness(secret: &str, min_bytes: usize) -> Option<String> {
     (letters.len() < 6).then(|| format!("it has only {} different characters", letters.len()))
 }
 
-fn redis_url(url: &str, local: bool) -> Result<(), String> {
-    let (scheme, rest) = url
-        .split_once("://")
-        .ok_or("it has no scheme such as rediss://")?;
-    if !matches!(scheme, "redis" | "rediss") {
-        return Err(format!("its scheme is {}", excerpt(scheme)));
-    }
-    let plain = scheme == "redis";
-    if plain && !local {
-        return Err("it is a plain connection (redis://) outside local".into());
-    }
-    let nodes = rest.split(['/', '?']).next().unwrap_or_default();
-    for node in nodes.split(',') {
-        let node = node.rsplit("://").next().unwrap_or_default();
-        let (user_info, address) = node.rsplit_once('@').unwrap_or(("", node));
+fn redis_url(text: &str, local: bool) -> Result<(), String> {
+    for url in text.split(',').map(str::trim) {
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or("a part of it has no scheme such as rediss://")?;
+        if !matches!(scheme, "redis" | "rediss") {
+            return Err(format!("its scheme is {}", excerpt(scheme)));
+        }
+        let plain = scheme == "redis";
+        if plain && !local {
+            return Err("it is a plain connection (redis://) outside local".into());
+        }
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let (user_info, address) = authority.rsplit_once('@').unwrap_or(("", authority));
         let host = host_of(address)?;
         if plain && !is_loopback(host) {
             return Err(format!(

@@ -32,11 +32,18 @@ impl Stage {
 /// How Redis is reached.
 #[derive(Debug, Clone)]
 pub struct RedisConfig {
-    /// `redis://` or `rediss://`, with `?cluster=true` for cluster mode, and one or several start nodes
-    /// separated by commas. Secret, since it may contain a password.
+    /// `redis://` or `rediss://`, with `?cluster=true` for cluster mode and then several of them separated by
+    /// commas. Secret, since it may contain a password.
     pub url: Secret,
     /// PEM file of the authority that signed the server's certificate, where it is not a public one.
     pub ca_file: Option<PathBuf>,
+}
+
+impl RedisConfig {
+    /// The content of the authority's file.
+    pub fn ca_pem(&self) -> std::io::Result<Option<Vec<u8>>> {
+        self.ca_file.as_ref().map(std::fs::read).transpose()
+    }
 }
 
 /// How PostgreSQL is reached.

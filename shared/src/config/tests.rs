@@ -217,7 +217,7 @@ fn local_runs_may_use_plain_loopback_and_short_secrets_but_no_plain_foreign_host
     let local = |name: &str| match name {
         "FLASHSALE_STAGE" => Some("local".to_owned()),
         "FLASHSALE_REDIS_URL" => {
-            Some("redis://127.0.0.1:7001,127.0.0.1:7002?cluster=true".to_owned())
+            Some("redis://127.0.0.1:7001,redis://127.0.0.1:7002?cluster=true".to_owned())
         }
         "FLASHSALE_DATABASE_URL" => Some("postgres://postgres@127.0.0.1:5433/flashsale".to_owned()),
         "FLASHSALE_ORDER_QUEUE_URL" => Some("http://127.0.0.1:4566/000000000000/orders".to_owned()),
@@ -228,7 +228,7 @@ fn local_runs_may_use_plain_loopback_and_short_secrets_but_no_plain_foreign_host
         assert_eq!(error, None, "{function}");
     }
     let foreign = |name: &str| match name {
-        "FLASHSALE_REDIS_URL" => Some("redis://127.0.0.1,10.0.0.7".to_owned()),
+        "FLASHSALE_REDIS_URL" => Some("redis://127.0.0.1,redis://10.0.0.7".to_owned()),
         other => local(other),
     };
     assert!(

@@ -49,6 +49,12 @@ impl ParseError {
         }
     }
 
+    /// A JSON value that has the wrong type or is out of bounds.
+    #[must_use]
+    pub fn of_json(field: &'static str, value: &serde_json::Value, expected: &'static str) -> Self {
+        Self::got(field, &value.to_string(), expected)
+    }
+
     /// Quotes `value` for a message: at most 40 characters, control characters escaped.
     pub(crate) fn got(field: &'static str, value: &str, expected: &'static str) -> Self {
         let mut excerpt: String = value
