@@ -1,4 +1,6 @@
 //! The `flashsale` command, and the private servers that the demo, `make dev` and the tests run on.
 
+pub mod client;
+pub mod demo;
 pub mod local;
 pub mod tokens;
