@@ -8,6 +8,8 @@ mod books;
 mod chart;
 mod crowd;
 mod drive;
+#[cfg(test)]
+mod fake_api;
 mod observer;
 mod oddities;
 mod progress;
@@ -19,7 +21,7 @@ use shared::domain::ParseError;
 pub use chart::{Sample, draw};
 pub use crowd::{Buyer, Counters, Intent, Shop, Ticket, Visit};
 pub use drive::{Target, drive};
-pub use observer::{LedgerProbe, Observer, StockProbe};
+pub use observer::{LedgerProbe, Observer, PublicProbe, StockProbe};
 pub use oddities::{Oddity, Visitors};
 pub use progress::{Progress, Stage};
 pub use report::Report;

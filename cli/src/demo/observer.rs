@@ -13,6 +13,7 @@ use shared::{
 use tokio::task::JoinHandle;
 
 use super::chart::Sample;
+use crate::client::Api;
 
 /// Time between two readings.
 const EVERY: Duration = Duration::from_millis(250);
@@ -85,5 +86,16 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Reads what everybody may see of the sale, where nothing else can be read.
+#[derive(Debug, Clone)]
+pub struct PublicProbe(pub Api);
+
+impl StockProbe for PublicProbe {
+    async fn remaining(&self, sale: &SaleId) -> Option<u64> {
+        let answer = self.0.sale(sale).await.ok()?;
+        answer.body["available"].as_u64()
     }
 }
