@@ -1,4 +1,7 @@
 //! The `flashsale` command, and the private servers that the demo, `make dev` and the tests run on.
 
+pub mod client;
+pub mod commands;
+pub mod demo;
 pub mod local;
 pub mod tokens;

@@ -6,15 +6,16 @@
 
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::{
+    hmac,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
+};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::{
     Algorithm, EncodingKey, Header,
     jwk::{Jwk, JwkSet, KeyOperations, PublicKeyUse},
 };
 use serde::Serialize;
-use sha2::Sha256;
 use shared::{
     domain::UnixMillis,
     ports::{Clock, SystemClock},
@@ -189,11 +190,8 @@ impl LocalKeys {
 #[must_use]
 pub fn payment_signature(secret: &str, at: UnixMillis, body: &str) -> String {
     let t = at.get() / 1_000;
-    // HMAC takes a key of any length.
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-        .expect("HMAC-SHA256 accepts keys of every length");
-    mac.update(format!("{t}.{body}").as_bytes());
-    let signature = hex::encode(mac.finalize().into_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let signature = hex::encode(hmac::sign(&key, format!("{t}.{body}").as_bytes()));
     format!("t={t},v1={signature}")
 }
 

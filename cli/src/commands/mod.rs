@@ -1,0 +1,203 @@
+//! The command line: what can be typed, and what each command does with it.
+//!
+//! Exit codes: 0 done; 1 the numbers are off, or the API refused; 2 a wrong argument; 3 a server or tool that
+//! is needed is not there.
+
+mod demo;
+mod order;
+mod output;
+mod reconcile;
+mod sale;
+mod token;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    client::{Api, ClientError, with_causes},
+    demo::DemoError,
+    local::LocalError,
+    tokens::KeyError,
+};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done, and every number is right
+  1  the numbers are off, or the API refused
+  2  a wrong argument
+  3  a server or tool that is needed is not there
+
+Examples:
+  flashsale demo
+  flashsale sale plan singles-day --sku PH-15 --name 'A phone' --stock 100 --price 9900 \\
+      --opens-at +10m --closes-at +70m
+  flashsale sale approve singles-day
+  flashsale sale preheat singles-day
+  flashsale reconcile plan singles-day";
+
+/// Runs flash sales: plans and opens them, watches and repairs them, and shows one from end to end.
+#[derive(Debug, Parser)]
+#[command(name = "flashsale", version, after_help = AFTER_HELP, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where the API is and who calls it.
+#[derive(Debug, Clone, Args)]
+pub struct ApiArgs {
+    /// The API's address, stage included, such as <https://abc.execute-api.eu-west-1.amazonaws.com/prod>
+    #[arg(long, value_name = "URL", env = "FLASHSALE_API")]
+    api: String,
+    /// A token; an operator's has the scope sale:operate, a buyer's sale:buy (see `flashsale token`)
+    #[arg(
+        long,
+        value_name = "JWT",
+        env = "FLASHSALE_TOKEN",
+        hide_env_values = true
+    )]
+    token: String,
+    /// Print the API's answer as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl ApiArgs {
+    fn connect(&self) -> Result<Api, ClientError> {
+        Api::new(&self.api)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plan, open, stop, adjust and close sales
+    #[command(subcommand)]
+    Sale(sale::SaleCommand),
+    /// Look at orders
+    #[command(subcommand)]
+    Order(order::OrderCommand),
+    /// Compare Redis with the database, and repair what differs
+    #[command(subcommand)]
+    Reconcile(reconcile::ReconcileCommand),
+    /// Make signing keys and tokens for local runs
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Show a whole sale from end to end on private servers, and check its numbers
+    Demo(demo::DemoArgs),
+}
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    /// An argument that only its use shows to be wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The API said no.
+    #[error("{0}")]
+    Refused(String),
+    /// The numbers are off; the report says which.
+    #[error("the numbers are off, see the report above")]
+    Off,
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    #[error("{0}")]
+    Interrupted(&'static str),
+}
+
+impl CommandError {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused(_) | Self::Off | Self::Interrupted(_) => 1,
+            Self::Demo(error) => match error {
+                DemoError::Config(_) | DemoError::Value(_) => 2,
+                DemoError::Client(_)
+                | DemoError::Local(
+                    LocalError::Missing { .. }
+                    | LocalError::NotReady { .. }
+                    | LocalError::Io { .. },
+                ) => 3,
+                DemoError::Key(_) | DemoError::Step { .. } | DemoError::Task(_) => 1,
+            },
+            Self::Usage(_) | Self::Key(_) | Self::Client(ClientError::Address { .. }) => 2,
+            Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
+        }
+    }
+}
+
+/// Runs a parsed command line and says how it went.
+pub async fn run(cli: Cli) -> ExitCode {
+    let outcome = match cli.command {
+        Command::Sale(command) => sale::run(command).await,
+        Command::Order(command) => order::run(command).await,
+        Command::Reconcile(command) => reconcile::run(command).await,
+        Command::Token(command) => token::run(&command),
+        Command::Demo(args) => demo::run(args).await,
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", with_causes(&error));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, error::ErrorKind};
+
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        let words = line.split(' ');
+        let error = Cli::try_parse_from(words).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        error.to_string()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_argument_is_told_what_is_right() {
+        let api = "--api http://localhost --token t";
+        for (line, part) in [
+            (format!("flashsale sale approve {{a}} {api}"), "a-z 0-9 -"),
+            (
+                format!("flashsale sale adjust s --delta 0 --id x {api}"),
+                "not 0",
+            ),
+            (
+                format!("flashsale sale adjust s --delta 1 --id a:b {api}"),
+                "A-Z a-z 0-9",
+            ),
+            (format!("flashsale order show s nonsense {api}"), "a UUID"),
+            (format!("flashsale reconcile mend s {api}"), "plan"),
+            ("flashsale demo --buyers many".to_owned(), "--buyers"),
+            (
+                format!(
+                    "flashsale sale plan s --sku a --name b --stock 1 --price 1 --opens-at soon --closes-at +1h {api}"
+                ),
+                "RFC 3339",
+            ),
+        ] {
+            let text = refused(&line);
+            assert!(text.contains(part), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn help_is_no_error_and_names_the_exit_codes() {
+        let error = Cli::try_parse_from(["flashsale", "--help"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp);
+        assert!(error.to_string().contains("Exit codes:"));
+    }
+}
