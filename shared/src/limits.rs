@@ -53,6 +53,14 @@ pub const DEDUCT_DEADLINE_MS: u64 = 5_500;
 pub const NOT_AFTER_SLACK_MS: u64 = 2_000;
 /// The deduct function's time-out in `template.yaml`.
 pub const DEDUCT_FUNCTION_TIMEOUT_MS: u64 = 10_000;
+/// The orders function's time-out in `template.yaml`.
+pub const ORDERS_FUNCTION_TIMEOUT_MS: u64 = 10_000;
+/// The admin function's time-out in `template.yaml`.
+pub const ADMIN_FUNCTION_TIMEOUT_MS: u64 = 25_000;
+/// The preheat function's time-out in `template.yaml`. An operator waits for it behind the gateway.
+pub const PREHEAT_FUNCTION_TIMEOUT_MS: u64 = 28_000;
+/// The migrate function's time-out in `template.yaml`.
+pub const MIGRATE_FUNCTION_TIMEOUT_MS: u64 = 300_000;
 /// API Gateway (REST) gives up after this.
 pub const GATEWAY_TIMEOUT_MS: u64 = 29_000;
 
@@ -92,8 +100,12 @@ pub const SETTLE_FUNCTION_TIMEOUT_MS: u64 = 30_000;
 pub const SETTLE_RESERVE_MS: u64 = 5_000;
 /// Receives before a message goes to the dead-letter queue.
 pub const MAX_RECEIVE_COUNT: u32 = 5;
+/// The expire function's time-out in `template.yaml`.
+pub const EXPIRE_FUNCTION_TIMEOUT_MS: u64 = 30_000;
+/// How long the mappings of both queues wait for a batch to fill.
+pub const BATCH_WINDOW_MS: u64 = 1_000;
 /// Visibility time-out of the order queue.
-pub const ORDER_QUEUE_VISIBILITY_MS: u64 = 6 * SETTLE_FUNCTION_TIMEOUT_MS;
+pub const ORDER_QUEUE_VISIBILITY_MS: u64 = 6 * SETTLE_FUNCTION_TIMEOUT_MS + BATCH_WINDOW_MS;
 /// Reconcile's period in `template.yaml`.
 pub const RECONCILE_PERIOD_MS: u64 = 60_000;
 /// Something missing in SQL is believed to be missing only when seen twice this far apart.
@@ -149,6 +161,10 @@ const _: () = {
     assert!(REDIS_CLUSTER_WAIT_MAX_MS < REDIS_ATTEMPT_MS);
     assert!(DEDUCT_DEADLINE_MS < DEDUCT_FUNCTION_TIMEOUT_MS);
     assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
+    assert!(ORDERS_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
+    assert!(ADMIN_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
+    assert!(PREHEAT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
+    assert!(BATCH_WINDOW_MS < SETTLE_USUAL_MS);
     assert!(SQS_ATTEMPT_MS < SQS_OPERATION_MS);
     assert!(SQS_OPERATION_MS < CLAIM_FIRST_MS);
     assert!(SQS_CONNECT_MS < SQS_ATTEMPT_MS);

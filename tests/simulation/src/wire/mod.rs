@@ -159,7 +159,10 @@ impl Network {
     /// How often each fault happened.
     #[must_use]
     pub fn counts(&self) -> Vec<(Fault, u32)> {
-        Fault::ALL.iter().map(|fault| (*fault, self.counts[*fault as usize].load(Ordering::Relaxed))).collect()
+        Fault::ALL
+            .iter()
+            .map(|fault| (*fault, self.counts[*fault as usize].load(Ordering::Relaxed)))
+            .collect()
     }
 
     /// Adds a line to the story, where one is kept; `line` is built only then.
@@ -174,7 +177,11 @@ impl Network {
     /// The story so far.
     #[must_use]
     pub fn story(&self) -> Vec<String> {
-        self.story.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+        self.story
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .unwrap_or_default()
     }
 
     fn weather(&self) -> Weather {
@@ -198,7 +205,11 @@ impl Process {
     /// A process that may die and freeze as the weather has it.
     #[must_use]
     pub fn new(network: &Arc<Network>, name: &str) -> Self {
-        Self { network: Arc::clone(network), name: name.into(), mortal: true }
+        Self {
+            network: Arc::clone(network),
+            name: name.into(),
+            mortal: true,
+        }
     }
 
     /// A moment at which the process may die or freeze.
@@ -209,14 +220,16 @@ impl Process {
         }
         if self.network.chance(weather.crash) {
             self.network.count(Fault::Crash);
-            self.network.tell(|| format!("{} dies {when} {action}", self.name));
+            self.network
+                .tell(|| format!("{} dies {when} {action}", self.name));
             // The task that drives this process sees no end of it and drops it at its time-out.
             std::future::pending::<()>().await;
         }
         if self.network.chance(weather.freeze) {
             self.network.count(Fault::Freeze);
             let ms = 1_000 + self.network.below(600_000);
-            self.network.tell(|| format!("{} freezes {when} {action} for {ms} ms", self.name));
+            self.network
+                .tell(|| format!("{} freezes {when} {action} for {ms} ms", self.name));
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
     }
@@ -234,12 +247,21 @@ impl Wire {
     /// A wire from `process` to `place`, whose caller gives up after `timeout_ms`.
     #[must_use]
     pub fn new(process: &Process, place: Place, timeout_ms: u64) -> Self {
-        Self { process: process.clone(), place, timeout_ms }
+        Self {
+            process: process.clone(),
+            place,
+            timeout_ms,
+        }
     }
 
     /// Runs `effect`, the store's one atomic step, with whatever the weather brings. `lost` makes the error
     /// that a caller sees when it hears nothing.
-    pub async fn call<T, E, F, Fut>(&self, action: &'static str, lost: impl Fn() -> E, effect: F) -> Result<T, E>
+    pub async fn call<T, E, F, Fut>(
+        &self,
+        action: &'static str,
+        lost: impl Fn() -> E,
+        effect: F,
+    ) -> Result<T, E>
     where
         F: Fn() -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
@@ -269,7 +291,12 @@ impl Wire {
         if self.place == Place::Ledger && network.chance(weather.resent) {
             network.count(Fault::Resent);
             reply = effect().await;
-            network.tell(|| format!("{} {action}, sent again by the client -> {reply:?}", self.process.name));
+            network.tell(|| {
+                format!(
+                    "{} {action}, sent again by the client -> {reply:?}",
+                    self.process.name
+                )
+            });
         }
         if self.place != Place::Store && network.chance(weather.duplicate) {
             network.count(Fault::Duplicate);
@@ -290,7 +317,9 @@ impl Wire {
     }
 
     async fn nothing<E>(&self, action: &str, lost: impl Fn() -> E) -> E {
-        self.process.network.tell(|| format!("{} {action} -> no answer", self.process.name));
+        self.process
+            .network
+            .tell(|| format!("{} {action} -> no answer", self.process.name));
         tokio::time::sleep(Duration::from_millis(self.timeout_ms)).await;
         lost()
     }

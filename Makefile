@@ -1,0 +1,35 @@
+# Each target calls one thing. `make help` lists them.
+.DEFAULT_GOAL := help
+FLASHSALE := cargo run --locked --quiet --package flashsale --
+
+.PHONY: help setup demo test lint dev deploy-local audit docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing (Debian or Ubuntu, as root); quick when nothing is
+	@scripts/setup
+
+demo: setup ## a whole sale on the real template: deploy it locally, sell, settle, report
+	@$(FLASHSALE) demo
+
+test: setup ## lint and all tests
+	@scripts/test
+
+lint: setup ## format, clippy, luacheck, template, documentation
+	@scripts/lint
+
+dev: setup ## the functions under cargo lambda watch, with private servers; prints calls to paste
+	@$(FLASHSALE) dev
+
+deploy-local: setup ## build and deploy the real template on a local AWS, and keep it until Ctrl-C
+	@$(FLASHSALE) deploy-local
+
+audit: ## licences, advisories and sources of all dependencies (needs cargo-deny)
+	@cargo deny check
+
+docs: ## the code's documentation, in target/doc
+	@cargo doc --locked --workspace --no-deps
+
+clean: ## everything that was built; the tools in .cache stay
+	@cargo clean

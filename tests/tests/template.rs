@@ -1,0 +1,13 @@
+//! `template.yaml` against the code: time-outs, queues, variables, permissions, the shape of the gateway's
+//! answers. What a local AWS does not check, or does differently, is checked here.
+
+#[path = "template/dependencies.rs"]
+mod dependencies;
+#[path = "template/functions.rs"]
+mod functions;
+#[path = "template/gateway.rs"]
+mod gateway;
+#[path = "template/queues.rs"]
+mod queues;
+#[path = "template/yaml.rs"]
+mod yaml;
