@@ -125,6 +125,11 @@ pub const SETTLED_KEYS_TTL_MS: u64 = 2 * 60 * 60 * 1_000;
 /// Longest age of the route that a process keeps.
 pub const ROUTE_CACHE_MS: u64 = 1_000;
 
+/// Longest age of what `GET /sales/{sale}` answers.
+pub const GOODS_CACHE_MS: u64 = 1_000;
+/// Longest search of Redis for an order that a payment names and SQL lacks.
+pub const PAYMENT_SEARCH_MS: u64 = 3_000;
+
 /// Waiting for a free SQL connection.
 pub const SQL_ACQUIRE_MS: u64 = 3_000;
 /// One SQL statement, set on the session by the server (never by cancelling from the client).

@@ -1,0 +1,110 @@
+//! What the payment provider reports.
+
+use shared::domain::{Order, OrderId, SaleId, UnixMillis};
+use shared::limits::PAYMENT_SEARCH_MS;
+use shared::mirror::{mirror_orders, shard_of};
+use shared::ports::{
+    Clock, IdSource, OrderQueue, OrderStore, Payment, PaymentOutcome, RefundReason, SaleStore,
+    StockLedger,
+};
+use shared::routes::Route;
+
+use crate::{Away, Orders};
+
+/// What became of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PayOutcome {
+    /// The order is paid by it.
+    Paid(Box<Order>),
+    /// Recorded as money due back.
+    RefundDue(RefundReason),
+    /// Only Redis knows the order so far, or may know it; nothing was recorded.
+    NotSettledYet,
+}
+
+impl<L, S, Q, C, I> Orders<L, S, Q, C, I>
+where
+    L: StockLedger,
+    S: SaleStore + OrderStore,
+    Q: OrderQueue,
+    C: Clock,
+    I: IdSource,
+{
+    /// Records a payment, once per payment id.
+    pub async fn pay(&self, payment: &Payment) -> Result<PayOutcome, Away> {
+        let mut outcome = self.store.record_payment(payment, false).await?;
+        if outcome == PaymentOutcome::UnknownOrder {
+            if self
+                .redis_may_know(&payment.sale_id, payment.order_id)
+                .await?
+            {
+                return Ok(PayOutcome::NotSettledYet);
+            }
+            outcome = self.store.record_payment(payment, true).await?;
+        }
+        match outcome {
+            PaymentOutcome::Paid(order) => Ok(PayOutcome::Paid(Box::new(order))),
+            PaymentOutcome::RefundDue { reason, expired } => {
+                if let Some(expired) = expired {
+                    let (order, sale) = *expired;
+                    mirror_orders(&self.ledger, &self.store, &sale, &[order]).await;
+                }
+                tracing::info!(
+                    sale_id = %payment.sale_id,
+                    order_id = %payment.order_id,
+                    reason = reason.as_str(),
+                    "a payment is due back"
+                );
+                Ok(PayOutcome::RefundDue(reason))
+            }
+            PaymentOutcome::UnknownOrder => Ok(PayOutcome::NotSettledYet),
+        }
+    }
+
+    /// Whether Redis has, or might have, an order that SQL lacks. The event names no buyer, so the records
+    /// are walked; what cannot be walked in time might be there.
+    async fn redis_may_know(&self, sale: &SaleId, order: OrderId) -> Result<bool, Away> {
+        let info = match self.routes.find(&self.ledger, &self.clock, sale).await? {
+            Route::Loaded { info, .. } => info,
+            Route::None(none) => return self.nowhere(sale, none).await.map(|_| false),
+        };
+        let Some(sale) = self.store.sale(sale).await? else {
+            return Ok(true);
+        };
+        let deadline = self.clock.now().plus(PAYMENT_SEARCH_MS);
+        for index in info.shards.indexes() {
+            if self.shard_may_know(&sale, index, order, deadline).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn shard_may_know(
+        &self,
+        sale: &shared::domain::Sale,
+        index: shared::domain::ShardIndex,
+        order: OrderId,
+        deadline: UnixMillis,
+    ) -> Result<bool, Away> {
+        let shard = shard_of(sale, index);
+        let mut cursor = None;
+        loop {
+            if self.clock.now() > deadline {
+                return Ok(true);
+            }
+            let page = self.ledger.records(&shard, cursor).await?;
+            if page
+                .items
+                .iter()
+                .any(|(_, record)| record.order_id == order)
+            {
+                return Ok(true);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+}
