@@ -7,6 +7,7 @@
 
 mod finish;
 mod handler;
+mod http;
 mod schedule;
 mod smoke;
 
@@ -19,6 +20,7 @@ use shared::ports::{
 };
 
 pub use handler::handle_schedule;
+pub use http::Handler;
 pub use schedule::{ScheduleReport, system_actor};
 pub use smoke::SmokeError;
 

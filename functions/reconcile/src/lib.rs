@@ -13,6 +13,7 @@ mod close;
 mod config;
 mod findings;
 mod handler;
+mod http;
 mod pass;
 mod rebuild;
 mod report;
@@ -33,6 +34,7 @@ use shared::ports::{Actor, LedgerError, QueueError, StoreError};
 pub use budget::Budget;
 pub use findings::{Evidence, Finding, GateReading};
 pub use handler::handle_schedule;
+pub use http::Handler;
 pub use rebuild::RebuildOutcome;
 pub use report::{Report, SaleReport};
 
