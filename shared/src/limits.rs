@@ -122,6 +122,20 @@ pub const PAGE_ROWS: usize = 500;
 pub const SCRIPT_BATCH_MAX: usize = 100;
 /// Keys of a settled or withdrawn sale live on this long, for late readers.
 pub const SETTLED_KEYS_TTL_MS: u64 = 2 * 60 * 60 * 1_000;
+/// The schedule loads a sale this long before it opens.
+pub const PREHEAT_AHEAD_MS: u64 = 10 * 60 * 1_000;
+/// A load's throw-away sale is gone after this.
+pub const SMOKE_KEYS_TTL_MS: u64 = 60_000;
+/// With more messages than this in the order queue, it is slow rather than missing some.
+pub const QUEUE_SLOW_MESSAGES: u64 = 1_000;
+/// Then only orders older than this are published again.
+pub const QUEUE_SLOW_AGE_MS: u64 = 300_000;
+/// From the moment a loss was seen, a rebuild waits for every call of `deduct` that began before it.
+pub const REBUILD_WAIT_MS: u64 = DEDUCT_FUNCTION_TIMEOUT_MS + 5_000;
+/// After that it waits for the queue to empty, but no longer than this.
+pub const REBUILD_QUEUE_WAIT_MS: u64 = 60_000;
+/// A closed sale is settled after it was at rest for this long: no message can still be on its way.
+pub const SETTLED_AFTER_REST_MS: u64 = ORDER_QUEUE_VISIBILITY_MS * (MAX_RECEIVE_COUNT as u64);
 /// Longest age of the route that a process keeps.
 pub const ROUTE_CACHE_MS: u64 = 1_000;
 

@@ -8,6 +8,7 @@
 mod body;
 mod call;
 mod code;
+mod event;
 mod language;
 mod problem;
 mod reply;
@@ -18,6 +19,7 @@ mod token;
 
 pub use call::Call;
 pub use code::ProblemCode;
+pub use event::{answer_gateway, is_gateway_call};
 pub use language::Language;
 pub use problem::Problem;
 pub use reply::{Reply, respond};

@@ -1,0 +1,228 @@
+//! Applying findings. Each action is safe to repeat and judges by itself whether it is still needed, so a
+//! finding may be old, or applied twice.
+
+use std::error::Error;
+
+use shared::domain::{Order, OrderId, OrderMessage, Sale, SaleStatus};
+use shared::loading::{announce, publish_registry, set_gates};
+use shared::mirror::{mirror_orders, shard_of};
+use shared::ports::{
+    ClaimReply, Clock, CloseOutcome, IdSource, LedgerError, OrderQueue, OrderStore, RunStore,
+    SaleStore, StockLedger,
+};
+
+use crate::report::SaleReport;
+use crate::{Budget, Finding, Reconcile, ReconcileError, system_actor};
+
+impl<L, S, Q, C, I> Reconcile<L, S, Q, C, I>
+where
+    L: StockLedger,
+    S: SaleStore + OrderStore + RunStore,
+    Q: OrderQueue,
+    C: Clock,
+    I: IdSource,
+{
+    /// Applies one finding of a sale. An alarm suspends the sale: pass only one that was seen twice.
+    pub async fn apply(
+        &self,
+        sale: &Sale,
+        finding: &Finding,
+        budget: Budget,
+    ) -> Result<(), ReconcileError> {
+        match finding {
+            Finding::Unpublished { .. } => self.publish(sale, finding).await,
+            Finding::Unconfirmed { order, .. } | Finding::Unreleased { order, .. } => {
+                self.bring_rows(sale, &[order.id]).await
+            }
+            Finding::Overdue { order_id } => self.expire(*order_id).await,
+            Finding::AdjustmentDiffers { adjustment, .. } => {
+                self.settle_adjustment(sale, &adjustment.id).await?;
+                Ok(())
+            }
+            Finding::GateDiffers { .. } => {
+                let row = self.sale(&sale.id).await?;
+                set_gates(
+                    &self.ledger,
+                    &self.store,
+                    &row,
+                    &system_actor("gate differs"),
+                )
+                .await?;
+                Ok(())
+            }
+            Finding::RouteDiffers { .. } => {
+                Ok(announce(&self.ledger, &self.store, &self.sale(&sale.id).await?).await?)
+            }
+            Finding::RegistryDiffers { .. } => {
+                Ok(publish_registry(&self.ledger, &self.store).await?)
+            }
+            Finding::PastEnd { .. } => self.close(sale).await,
+            Finding::Guarded { guard, .. } => {
+                self.pass(sale, *guard, budget).await?;
+                Ok(())
+            }
+            Finding::NotLoaded { .. } => {
+                self.rebuild(&sale.id, budget).await?;
+                Ok(())
+            }
+            Finding::SqlWentBack { .. } | Finding::SumsOff { .. } => self.suspend(sale).await,
+            Finding::AtRest => self.settle_sale(sale).await,
+        }
+    }
+
+    /// Applies a page of findings, rows in batches, and counts.
+    pub(crate) async fn apply_page(
+        &self,
+        sale: &Sale,
+        findings: &[Finding],
+        budget: Budget,
+        report: &mut SaleReport,
+    ) {
+        let (rows, others): (Vec<&Finding>, Vec<&Finding>) = findings
+            .iter()
+            .partition(|f| matches!(f, Finding::Unconfirmed { .. } | Finding::Unreleased { .. }));
+        let ids: Vec<OrderId> = rows
+            .iter()
+            .filter_map(|finding| match finding {
+                Finding::Unconfirmed { order, .. } | Finding::Unreleased { order, .. } => {
+                    Some(order.id)
+                }
+                _ => None,
+            })
+            .collect();
+        if !ids.is_empty() {
+            let result = self.bring_rows(sale, &ids).await;
+            for finding in rows {
+                note(sale, finding, &result, report);
+            }
+        }
+        let mut done: Vec<Finding> = Vec::new();
+        for finding in others {
+            // One pass, one rebuild and one set of gates serve every shard.
+            let served = done.iter().any(|other| serves(other, finding));
+            let result = match finding {
+                _ if served => Ok(()),
+                Finding::NotLoaded { .. } => self
+                    .rebuild(&sale.id, budget)
+                    .await
+                    .map(|outcome| report.rebuild = Some(outcome)),
+                _ => self.apply(sale, finding, budget).await,
+            };
+            if result.is_ok() {
+                done.push(finding.clone());
+            }
+            note(sale, finding, &result, report);
+        }
+    }
+
+    async fn publish(&self, sale: &Sale, finding: &Finding) -> Result<(), ReconcileError> {
+        let Finding::Unpublished {
+            shard,
+            epoch,
+            buyer_id,
+            record,
+        } = finding
+        else {
+            return Ok(());
+        };
+        let shard = shard_of(sale, *shard);
+        let claim = self
+            .ledger
+            .claim(
+                &shard,
+                *epoch,
+                buyer_id,
+                record.order_id,
+                self.ids.call_id(),
+            )
+            .await?;
+        let ClaimReply::Granted(record) = claim else {
+            return Ok(());
+        };
+        if let (Some(quantity), Some(body_hash)) = (record.quantity, record.body_hash) {
+            let message = OrderMessage {
+                sale_id: sale.id.clone(),
+                epoch: *epoch,
+                buyer_id: buyer_id.clone(),
+                order_id: record.order_id,
+                quantity,
+                reserved_at: record.reserved_at,
+                body_hash,
+            };
+            self.queue.send_order(&message).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings rows, as they are now, to Redis.
+    async fn bring_rows(&self, sale: &Sale, ids: &[OrderId]) -> Result<(), ReconcileError> {
+        let rows = self.store.orders(ids).await?;
+        let sale = self.sale(&sale.id).await?;
+        let report = mirror_orders(&self.ledger, &self.store, &sale, &rows).await;
+        if report.failed > 0 && sale.status == SaleStatus::Closed {
+            self.give_up_lost_shards(&sale, &rows).await?;
+        } else if report.failed > 0 {
+            let rows = report.failed;
+            return Err(ReconcileError::Incomplete { rows });
+        }
+        Ok(())
+    }
+
+    /// A closed sale whose shard is gone holds nothing there: its releases count as done.
+    async fn give_up_lost_shards(&self, sale: &Sale, rows: &[Order]) -> Result<(), ReconcileError> {
+        for order in rows.iter().filter(|order| !order.status.is_live()) {
+            let home = order.buyer_id.home_shard(sale.plan.shards);
+            match self.ledger.snapshot(&shard_of(sale, home)).await {
+                Err(LedgerError::NotLoaded) => {
+                    self.store.mark_released(&[order.id], sale.epoch).await?;
+                }
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn expire(&self, order_id: OrderId) -> Result<(), ReconcileError> {
+        match self.store.expire(order_id).await? {
+            CloseOutcome::Closed { order, sale } | CloseOutcome::AlreadyClosed { order, sale } => {
+                if order.released_epoch.is_none() {
+                    // What does not get through is an `Unreleased` of the next scan.
+                    mirror_orders(&self.ledger, &self.store, &sale, &[order]).await;
+                }
+                Ok(())
+            }
+            CloseOutcome::Paid(_) | CloseOutcome::NotDue(_) | CloseOutcome::NotFound => Ok(()),
+        }
+    }
+}
+
+/// Whether `done` did already what `next` asks for.
+fn serves(done: &Finding, next: &Finding) -> bool {
+    match (done, next) {
+        (Finding::Guarded { guard: a, .. }, Finding::Guarded { guard: b, .. }) => a == b,
+        (Finding::GateDiffers { .. }, Finding::GateDiffers { .. })
+        | (Finding::NotLoaded { .. }, Finding::NotLoaded { .. }) => true,
+        _ => false,
+    }
+}
+
+fn note(
+    sale: &Sale,
+    finding: &Finding,
+    result: &Result<(), ReconcileError>,
+    report: &mut SaleReport,
+) {
+    match result {
+        Ok(()) => report.count_applied(finding),
+        Err(error) => {
+            report.count_failed(finding);
+            tracing::warn!(
+                sale_id = %sale.id,
+                finding = finding.subject(),
+                error = error as &dyn Error,
+                "finding not applied; the next run finds it again"
+            );
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The operator's call: a plan, its application, or a rebuild that only a person may order.
+
+use lambda_http::RequestExt;
+use lambda_runtime::{Error, LambdaEvent};
+use serde_json::{Value, json};
+use shared::domain::{ParseError, SaleId, UnixMillis};
+use shared::limits::GATEWAY_TIMEOUT_MS;
+use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
+use shared::startup::chain;
+use shared::web::{
+    Call, Matched, Pattern, Problem, ProblemCode, Reply, Request, Response, Scope, TokenVerifier,
+    answer_gateway, find, is_gateway_call, respond,
+};
+
+use crate::{Budget, RebuildOutcome, Reconcile, ReconcileError, handle_schedule};
+
+/// What this function serves.
+pub const PATTERNS: &[Pattern<()>] = &[Pattern {
+    method: "POST",
+    path: "/admin/sales/{}/reconcile",
+    action: (),
+}];
+/// Most findings in one answer.
+const FINDINGS_MAX: usize = 200;
+
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    Plan,
+    Apply,
+    Rebuild,
+}
+
+/// The function: the use case behind HTTP and behind a schedule.
+pub struct Handler<L, S, Q, C, I> {
+    /// The use case.
+    pub reconcile: Reconcile<L, S, Q, C, I>,
+    /// Whose tokens are believed.
+    pub tokens: TokenVerifier,
+}
+
+impl<L, S, Q, C, I> Handler<L, S, Q, C, I>
+where
+    L: StockLedger,
+    S: SaleStore + OrderStore + RunStore,
+    Q: OrderQueue,
+    C: Clock,
+    I: IdSource,
+{
+    /// Handles an event of either kind.
+    pub async fn handle(&self, event: LambdaEvent<Value>) -> Result<Value, Error> {
+        if is_gateway_call(&event.payload) {
+            answer_gateway(event, |request| self.answer(request)).await
+        } else {
+            let report = handle_schedule(&self.reconcile, event).await?;
+            Ok(serde_json::to_value(report)?)
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let began = self.reconcile.clock.now();
+        let call = Call::new(&request);
+        let result = match self.read(&call) {
+            Ok((id, mode)) => {
+                self.act(&id, mode, budget(&request, began, &self.reconcile))
+                    .await
+            }
+            Err(problem) => Err(problem),
+        };
+        let now = self.reconcile.clock.now();
+        respond(&call, now, &self.reconcile.ids, result)
+    }
+
+    fn read(&self, call: &Call<'_>) -> Result<(SaleId, Mode), Problem> {
+        let Matched { params, .. } = find(PATTERNS, call)?;
+        self.tokens.caller(call, Scope::Operate)?;
+        let id = SaleId::parse(params.first().map_or("", String::as_str))?;
+        let mode = match call.query("mode").as_deref() {
+            Some("plan") => Mode::Plan,
+            Some("apply") => Mode::Apply,
+            Some("rebuild") => Mode::Rebuild,
+            other => {
+                return Err(ParseError {
+                    field: "mode",
+                    problem: if other.is_some() {
+                        "unknown"
+                    } else {
+                        "missing"
+                    }
+                    .to_owned(),
+                    expected: "plan, apply or rebuild",
+                }
+                .into());
+            }
+        };
+        Ok((id, mode))
+    }
+
+    async fn act(&self, id: &SaleId, mode: Mode, budget: Budget) -> Result<Reply, Problem> {
+        match mode {
+            Mode::Plan => {
+                let findings = self
+                    .reconcile
+                    .plan(id, FINDINGS_MAX)
+                    .await
+                    .map_err(problem)?;
+                let truncated = findings.len() == FINDINGS_MAX;
+                Ok(Reply::ok(
+                    json!({ "findings": findings, "truncated": truncated }),
+                ))
+            }
+            Mode::Apply => {
+                let report = self.reconcile.run_sale(id, budget).await.map_err(problem)?;
+                Ok(Reply::ok(json!({ "report": report })))
+            }
+            Mode::Rebuild => {
+                let outcome = self.reconcile.rebuild(id, budget).await.map_err(problem)?;
+                let status = match outcome {
+                    RebuildOutcome::Done => 200,
+                    RebuildOutcome::Waiting { .. } | RebuildOutcome::Interrupted => 202,
+                    RebuildOutcome::NotNeeded => {
+                        return Err(ProblemCode::InvalidTransition.into());
+                    }
+                };
+                Ok(Reply::new(status, json!({ "rebuild": outcome })))
+            }
+        }
+    }
+}
+
+/// Until the function or the gateway gives up, whichever is first.
+fn budget<L, S, Q, C, I>(
+    request: &Request,
+    began: UnixMillis,
+    reconcile: &Reconcile<L, S, Q, C, I>,
+) -> Budget {
+    let gateway = began.plus(GATEWAY_TIMEOUT_MS);
+    let deadline = match request.lambda_context_ref() {
+        Some(context) if context.deadline > 0 => gateway.min(UnixMillis::new(context.deadline)),
+        Some(_) | None => gateway,
+    };
+    Budget::new(deadline, reconcile.policy.reserve_ms)
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err asks for"
+)]
+fn problem(error: ReconcileError) -> Problem {
+    match &error {
+        ReconcileError::UnknownSale(_) => ProblemCode::SaleNotFound.into(),
+        ReconcileError::Ledger(error) => Problem::ledger(error),
+        ReconcileError::Store(error) => Problem::store(error),
+        ReconcileError::Queue(error) => Problem::queue(error),
+        ReconcileError::Load(_) | ReconcileError::Incomplete { .. } => {
+            Problem::new(ProblemCode::Busy).because_of(chain(&error), false)
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The guarded rebuild: after a loss of shards, and as a person orders it after SQL went back.
+
+use reconcile::{Budget, RebuildOutcome};
+use shared::adapters::memory::QueueName;
+use shared::domain::{Epoch, Guard, OrderStatus, SaleStatus};
+use shared::limits::{REBUILD_QUEUE_WAIT_MS, REBUILD_WAIT_MS};
+use shared::ports::{OrderStore, StockLedger};
+
+use crate::world::{World, buyer};
+
+/// Runs reconcile until the rebuild is over.
+async fn rebuilt(world: &World) {
+    let first = world.repair().await;
+    assert!(
+        matches!(first.rebuild, Some(RebuildOutcome::Waiting { .. })),
+        "{first:?}"
+    );
+    world.pass_ms(REBUILD_WAIT_MS);
+    world.drain().await;
+    world.pass_ms(REBUILD_QUEUE_WAIT_MS);
+    let last = world.repair().await;
+    assert_eq!(last.rebuild, Some(RebuildOutcome::Done));
+}
+
+#[tokio::test]
+async fn a_lost_store_is_rebuilt_from_sql() {
+    let world = World::open(10, 3).await;
+    let paid = world.own("a", 2).await;
+    world.own("b", 1).await;
+    let gone = world.own("c", 4).await;
+    world
+        .store
+        .cancel(&world.sale_id, gone, &buyer("c"))
+        .await
+        .unwrap();
+    world.ledger.lose_all();
+    assert_eq!(
+        world.plan_kinds().await,
+        ["registry_differs", "not_loaded", "not_loaded", "not_loaded"]
+    );
+    rebuilt(&world).await;
+    assert_eq!(world.sale().await.epoch, Epoch::new(2));
+    assert_eq!(world.sale().await.status, SaleStatus::Open);
+    assert!(world.order(paid).await.status.is_live());
+    assert_eq!(world.stock().await, 7);
+    world.repair().await;
+    world.assert_sound().await;
+    world.own("d", 5).await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn holds_of_surviving_shards_are_settled_before_the_snapshot() {
+    let world = World::open(30, 3).await;
+    let mut holds = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        holds.push(world.hold(name, 1).await);
+    }
+    let lost = world.home("a").await;
+    world.ledger.lose_shard(&lost);
+    rebuilt(&world).await;
+    for hold in &holds {
+        let row = world.store.order(hold.order_id).await.unwrap();
+        let survived = world.home(hold.buyer_id.as_str()).await != lost;
+        assert_eq!(row.is_some(), survived, "{}", hold.buyer_id);
+    }
+    world.repair().await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_message_that_comes_after_the_rebuild_is_adopted() {
+    let world = World::open(10, 1).await;
+    let message = world.hold("a", 2).await;
+    world.ledger.lose_all();
+    rebuilt(&world).await;
+    world.queue.put(QueueName::Orders, message.to_json(), 0);
+    world.drain().await;
+    assert!(world.order(message.order_id).await.status.is_live());
+    let guard = world
+        .ledger
+        .snapshot(&world.home("a").await)
+        .await
+        .unwrap()
+        .guard;
+    assert_eq!(guard, Guard::None, "a message of an older epoch is no loss");
+    world.repair().await;
+    world.assert_sound().await;
+    assert_eq!(world.stock().await, 8);
+}
+
+#[tokio::test]
+async fn an_interrupted_rebuild_is_finished_by_the_next_run() {
+    let world = World::open(10, 2).await;
+    world.own("a", 2).await;
+    world.ledger.lose_all();
+    let reconcile = world.reconcile();
+    for _ in 0..3 {
+        let waiting = reconcile.rebuild(&world.sale_id, Budget::unbounded()).await;
+        assert!(
+            matches!(waiting, Ok(RebuildOutcome::Waiting { .. })),
+            "{waiting:?}"
+        );
+    }
+    assert_eq!(world.sale().await.epoch, Epoch::new(2), "begun once");
+    world.pass_ms(REBUILD_WAIT_MS + REBUILD_QUEUE_WAIT_MS);
+    assert_eq!(world.repair().await.rebuild, Some(RebuildOutcome::Done));
+    world.repair().await;
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn after_a_restore_of_sql_an_ordered_rebuild_writes_back_what_redis_knows() {
+    let world = World::open(10, 1).await;
+    let closed = world.own("a", 2).await;
+    let backup = world.store.snapshot_state();
+    world
+        .store
+        .cancel(&world.sale_id, closed, &buyer("a"))
+        .await
+        .unwrap();
+    world.repair().await;
+    let forgotten = world.own("b", 3).await;
+    world.store.restore_state(backup);
+    world.repair().await;
+    world.pass_ms(world.reconcile().policy.grace_ms);
+    assert!(world.repair().await.alarms > 0);
+    assert_eq!(world.sale().await.status, SaleStatus::Suspended);
+    let reconcile = world.reconcile();
+    reconcile
+        .rebuild(&world.sale_id, Budget::unbounded())
+        .await
+        .unwrap();
+    world.pass_ms(REBUILD_WAIT_MS + REBUILD_QUEUE_WAIT_MS);
+    let done = reconcile.rebuild(&world.sale_id, Budget::unbounded()).await;
+    assert_eq!(done.unwrap(), RebuildOutcome::Done);
+    assert_eq!(world.order(closed).await.status, OrderStatus::Cancelled);
+    assert!(world.order(forgotten).await.status.is_live());
+    world.repair().await;
+    world.assert_sound().await;
+    assert_eq!(world.stock().await, 7);
+}
