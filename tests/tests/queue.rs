@@ -1,5 +1,10 @@
 //! The SQS adapter against a server that misbehaves on purpose, and against a local double of SQS.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
 #[path = "queue/double.rs"]
 mod double;
 #[path = "queue/faults.rs"]

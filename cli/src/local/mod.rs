@@ -2,6 +2,7 @@
 //! stopped by process id when their handle is dropped. A server on a standard port is never touched.
 
 pub mod aws;
+pub mod dev;
 pub mod postgres;
 pub(crate) mod process;
 pub mod proxy;

@@ -115,6 +115,9 @@ fn statements(template: &Template, name: &str) -> Vec<(Vec<String>, String)> {
         .collect()
 }
 
+/// Actions on the resource of this name.
+type Allowed<'a> = (&'a [&'a str], &'a str);
+
 #[test]
 fn no_function_may_do_more_than_its_work_needs() {
     const SEND: &[&str] = &["sqs:SendMessage"];
@@ -125,7 +128,7 @@ fn no_function_may_do_more_than_its_work_needs() {
         "sqs:GetQueueAttributes",
     ];
     let template = Template::read();
-    let expected: [(&str, &[(&[&str], &str)]); 8] = [
+    let expected: [(&str, &[Allowed]); 8] = [
         ("Deduct", &[(SEND, "OrderQueue")]),
         ("Orders", &[(SEND, "OrderQueue"), (SEND, "ExpiryQueue")]),
         (

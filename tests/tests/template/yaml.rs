@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use serde_norway::{Mapping, Value};
+use serde_norway::Value;
 
 /// The functions' folders, with their names in the template.
 pub const FUNCTIONS: [(&str, &str); 8] = [
@@ -77,14 +77,9 @@ pub fn arn_of(value: &Value) -> Option<&str> {
 }
 
 pub fn keys(mapping: &Value) -> Vec<&str> {
-    mapping
-        .as_mapping()
-        .unwrap_or(&Mapping::new())
-        .keys()
-        .map(|key| key.as_str().unwrap())
-        .map(String::from)
-        .map(|key| &*key.leak())
-        .collect()
+    mapping.as_mapping().map_or_else(Vec::new, |mapping| {
+        mapping.keys().map(|key| key.as_str().unwrap()).collect()
+    })
 }
 
 pub fn list(value: &Value) -> &[Value] {

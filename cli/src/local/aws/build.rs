@@ -37,7 +37,7 @@ const QUICK: [(&str, &str); 6] = [
 ];
 
 /// The repository's root.
-pub(super) fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)
 }

@@ -43,7 +43,7 @@ pub enum InvokeError {
     },
 }
 
-pub(super) async fn call(
+pub(crate) async fn call(
     http: &reqwest::Client,
     endpoint: &str,
     function: &str,

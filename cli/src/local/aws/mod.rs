@@ -10,7 +10,9 @@ mod invoke;
 mod ministack;
 mod run;
 
+pub(crate) use build::root as repository_root;
 pub use deploy::{DeploySettings, Deployment};
+pub(crate) use invoke::call as call_at;
 pub use invoke::{Invocation, InvokeError};
 pub use ministack::{Ministack, REGION};
 
