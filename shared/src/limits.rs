@@ -152,6 +152,9 @@ pub const CLOCK_SKEW_MAX_MS: u64 = 1_000;
 /// Longest search of Redis for an order that a payment names and SQL lacks.
 pub const PAYMENT_SEARCH_MS: u64 = 3_000;
 
+/// SQL connections of one environment that answers HTTP. It serves one call at a time, so one is enough; what
+/// a database can bear divided by this is how many environments may run.
+pub const SQL_CONNECTIONS_HTTP: u32 = 1;
 /// Waiting for a free SQL connection.
 pub const SQL_ACQUIRE_MS: u64 = 3_000;
 /// One SQL statement, set on the session by the server (never by cancelling from the client).
