@@ -138,10 +138,10 @@ where
                 shard.guard == Guard::None,
                 format!("shard {number}: {:?}", shard.guard),
             ));
-            let same = shard.gate == gate.gate && shard.terms == gate.terms;
+            let equal = shard.gate == gate.gate && shard.terms == gate.terms;
             facts.push(fact(
                 "gate_equal",
-                same,
+                equal,
                 format!(
                     "shard {number}: {:?}, version {} (SQL: {})",
                     shard.gate,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use shared::domain::{Gate, Guard, RecordState, Sale, SaleId};
+use shared::domain::{Gate, Guard, Quantity, RecordState, Sale, SaleId};
 use shared::limits::REPORT_WALK_MS;
 use shared::mirror::shard_of;
 use shared::ports::{
@@ -180,7 +180,7 @@ where
             let page = self.ledger.records(shard, cursor).await?;
             for (buyer, record) in page.items {
                 // A walk may show a record twice; the last reading counts.
-                let units = record.quantity.map_or(0, |quantity| quantity.get());
+                let units = record.quantity.map_or(0, Quantity::get);
                 seen.insert(buyer, (record.state, u64::from(units)));
             }
             cursor = page.next;
