@@ -141,9 +141,20 @@ pub const ROUTE_CACHE_MS: u64 = 1_000;
 
 /// Longest age of what `GET /sales/{sale}` answers.
 pub const GOODS_CACHE_MS: u64 = 1_000;
+/// Longest walk over records for a report.
+pub const REPORT_WALK_MS: u64 = 5_000;
+/// Sales or audit entries in one page of an operator's list.
+pub const ADMIN_PAGE_ROWS: usize = 100;
+/// Longest reason that an operator may give, in characters.
+pub const REASON_MAX_CHARS: usize = 500;
+/// Clocks of Redis and SQL further apart than this are a fact to look at before a sale.
+pub const CLOCK_SKEW_MAX_MS: u64 = 1_000;
 /// Longest search of Redis for an order that a payment names and SQL lacks.
 pub const PAYMENT_SEARCH_MS: u64 = 3_000;
 
+/// SQL connections of one environment that answers HTTP. It serves one call at a time, so one is enough; what
+/// a database can bear divided by this is how many environments may run.
+pub const SQL_CONNECTIONS_HTTP: u32 = 1;
 /// Waiting for a free SQL connection.
 pub const SQL_ACQUIRE_MS: u64 = 3_000;
 /// One SQL statement, set on the session by the server (never by cancelling from the client).

@@ -1,1 +1,51 @@
-//! admin
+//! admin: the operator's calls.
+//!
+//! It promises that every change is one conditional statement in SQL with its audit, that a suspension is
+//! answered 200 only when every loaded shard has the paused gate, and that a stock adjustment happens once
+//! per id, in the order that never lets Redis have more than SQL. It loads nothing and repairs nothing.
+
+mod adjust;
+mod handler;
+mod plan;
+mod readiness;
+mod report;
+mod transitions;
+mod view;
+
+pub use adjust::AdjustOutcome;
+pub use handler::{Action, Handler, PATTERNS};
+pub use readiness::{Fact, Readiness};
+pub use report::{Check, Report, ShardReport};
+pub use transitions::ActOutcome;
+
+use shared::loading::LoadError;
+use shared::ports::{LedgerError, StoreError};
+
+/// The use cases, over their ports.
+#[derive(Debug)]
+pub struct Admin<L, S, Q, C, I> {
+    /// Redis.
+    pub ledger: L,
+    /// SQL.
+    pub store: S,
+    /// For the queue's depth.
+    pub queue: Q,
+    /// For the time that a walk may take.
+    pub clock: C,
+    /// For the jitter of waiting times.
+    pub ids: I,
+}
+
+/// Why a use case has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// SQL is away; whether it committed is not known. The same call again is safe.
+    #[error("the store has no answer")]
+    Store(#[from] StoreError),
+    /// Redis is away, before anything was changed.
+    #[error("the ledger has no answer")]
+    Ledger(#[from] LedgerError),
+    /// SQL committed, and not every shard has heard of it. The same call again goes on from there.
+    #[error("the change is in SQL, but not in every shard")]
+    HalfDone(#[source] LoadError),
+}

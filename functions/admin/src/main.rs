@@ -1,2 +1,52 @@
-//! admin
-fn main() {}
+//! admin: wires the use cases to Redis, PostgreSQL, SQS and the gateway.
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use admin::{Admin, Handler};
+use lambda_http::{run_concurrent, service_fn};
+use shared::adapters::postgres::{PgSettings, PgStore};
+use shared::adapters::redis::{RedisLedger, RedisSettings};
+use shared::adapters::sqs::{QueueUrls, SqsQueue};
+use shared::config;
+use shared::limits::SQL_CONNECTIONS_HTTP;
+use shared::ports::{SystemClock, SystemIds};
+use shared::startup::{self, Failure};
+use shared::web::TokenVerifier;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    startup::begin();
+    startup::end(run().await)
+}
+
+async fn run() -> Result<(), Failure> {
+    let config = config::admin(&config::environment)?;
+    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
+        .with_ca_pem(config.redis.ca_pem()?);
+    let (url, ca_file) = (
+        config.database.url.expose(),
+        config.database.ca_file.as_deref(),
+    );
+    let postgres = PgSettings::parse(url, ca_file, SQL_CONNECTIONS_HTTP)?;
+    let queues = QueueUrls {
+        orders: config.order_queue_url,
+        expiries: None,
+    };
+    let handler = Arc::new(Handler {
+        admin: Admin {
+            ledger: RedisLedger::new(redis),
+            store: PgStore::new(postgres),
+            queue: SqsQueue::connect(queues).await,
+            clock: SystemClock,
+            ids: SystemIds,
+        },
+        tokens: TokenVerifier::new(&config.tokens)?,
+    });
+    run_concurrent(service_fn(move |request| {
+        let handler = Arc::clone(&handler);
+        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+    }))
+    .await
+}

@@ -13,7 +13,7 @@ use shared::routes::{Route, read_snapshot};
 
 use crate::{Away, Orders};
 
-/// How much is left, without saying how much.
+/// How much is left, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
@@ -46,7 +46,9 @@ pub enum SaleState {
 pub struct Goods {
     /// The sale.
     pub sale: Sale,
-    /// How much is left.
+    /// Free units, as last read; none where it could not be read. Only the buy call decides.
+    pub available: Option<u64>,
+    /// The same for people.
     pub availability: Availability,
     /// Some units are not yet paid and may come back.
     pub may_return: bool,
@@ -125,6 +127,7 @@ where
     async fn with_stock(&self, sale: Sale) -> Goods {
         let mut goods = Goods {
             sale,
+            available: None,
             availability: Availability::Unknown,
             may_return: false,
             repairing: false,
@@ -138,6 +141,7 @@ where
         }
         match self.stock(&goods.sale.id).await {
             Ok(Some((shards, unpaid))) => {
+                goods.available = Some(shards.iter().map(|shard| shard.stock.get()).sum());
                 goods.availability = availability(&shards);
                 goods.may_return = unpaid > Units::ZERO;
                 goods.repairing = shards.iter().any(|shard| shard.guard != Guard::None);

@@ -1,2 +1,56 @@
-//! orders
-fn main() {}
+//! orders: wires the use cases to Redis, PostgreSQL, SQS and the gateway.
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use lambda_http::{run_concurrent, service_fn};
+use orders::{GoodsCache, Handler, Orders};
+use shared::adapters::postgres::{PgSettings, PgStore};
+use shared::adapters::redis::{RedisLedger, RedisSettings};
+use shared::adapters::sqs::{QueueUrls, SqsQueue};
+use shared::config;
+use shared::limits::SQL_CONNECTIONS_HTTP;
+use shared::ports::{SystemClock, SystemIds};
+use shared::routes::Routes;
+use shared::startup::{self, Failure};
+use shared::web::{SignatureVerifier, TokenVerifier};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    startup::begin();
+    startup::end(run().await)
+}
+
+async fn run() -> Result<(), Failure> {
+    let config = config::orders(&config::environment)?;
+    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
+        .with_ca_pem(config.redis.ca_pem()?);
+    let (url, ca_file) = (
+        config.database.url.expose(),
+        config.database.ca_file.as_deref(),
+    );
+    let postgres = PgSettings::parse(url, ca_file, SQL_CONNECTIONS_HTTP)?;
+    let queues = QueueUrls {
+        orders: config.order_queue_url,
+        expiries: Some(config.expiry_queue_url),
+    };
+    let handler = Arc::new(Handler {
+        orders: Orders {
+            ledger: RedisLedger::new(redis),
+            store: PgStore::new(postgres),
+            queue: SqsQueue::connect(queues).await,
+            clock: SystemClock,
+            ids: SystemIds,
+            routes: Routes::default(),
+            goods: GoodsCache::default(),
+        },
+        tokens: TokenVerifier::new(&config.tokens)?,
+        signatures: SignatureVerifier::new(&config.payment),
+    });
+    run_concurrent(service_fn(move |request| {
+        let handler = Arc::clone(&handler);
+        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+    }))
+    .await
+}

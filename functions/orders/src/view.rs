@@ -60,11 +60,14 @@ pub(crate) fn goods(goods: &Goods, now: UnixMillis) -> Map<String, Value> {
     body.insert("sku".into(), json!(plan.sku));
     body.insert("name".into(), json!(plan.name));
     body.insert("unit_price".into(), json!(plan.unit_price));
-    body.insert("limit_per_buyer".into(), json!(plan.terms.limit));
+    body.insert("limit".into(), json!(plan.terms.limit));
     body.insert("payment_window_s".into(), plan.payment_window_s.into());
     put_time(&mut body, "opens_at", plan.terms.opens_at);
     put_time(&mut body, "closes_at", plan.terms.closes_at);
     body.insert("state".into(), json!(goods.state(now)));
+    if let Some(available) = goods.available {
+        body.insert("available".into(), available.into());
+    }
     body.insert("availability".into(), json!(goods.availability));
     body.insert("may_return".into(), goods.may_return.into());
     body

@@ -175,10 +175,10 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         const EXPECTED: &str =
             "the payment provider's secret: at least 32 random bytes, no placeholder";
         let text = self.required(PAYMENT_SECRET, EXPECTED)?;
-        if !self.is_local() {
-            if let Some(problem) = weakness(&text, SECRET_MIN_BYTES) {
-                return self.fault(PAYMENT_SECRET, problem, EXPECTED);
-            }
+        if !self.is_local()
+            && let Some(problem) = weakness(&text, SECRET_MIN_BYTES)
+        {
+            return self.fault(PAYMENT_SECRET, problem, EXPECTED);
         }
         Some(PaymentConfig {
             secret: Secret::new(text),
@@ -261,10 +261,10 @@ fn redis_url(text: &str, local: bool) -> Result<(), String> {
                 excerpt(host)
             ));
         }
-        if let (false, Some((_, password))) = (local, user_info.split_once(':')) {
-            if let Some(problem) = weakness(password, PASSWORD_MIN_BYTES) {
-                return Err(format!("its password: {problem}"));
-            }
+        if let (false, Some((_, password))) = (local, user_info.split_once(':'))
+            && let Some(problem) = weakness(password, PASSWORD_MIN_BYTES)
+        {
+            return Err(format!("its password: {problem}"));
         }
     }
     Ok(())

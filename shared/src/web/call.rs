@@ -9,7 +9,7 @@ use lambda_http::request::RequestContext;
 use super::{Language, Problem, Request};
 
 /// One call of either gateway event shape.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Call<'r> {
     pub(super) request: &'r Request,
 }

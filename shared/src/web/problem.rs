@@ -9,9 +9,13 @@ use crate::domain::ParseError;
 use crate::limits::{RETRY_AFTER_BUSY_MS, RETRY_JITTER_MS};
 use crate::ports::{LedgerError, QueueError, StoreError};
 
-/// What is answered instead of the thing asked for. Its cause is for the log only.
+/// What is answered instead of the thing asked for. Its cause is for the log only. Boxed, so that results
+/// that may be one stay small.
 #[derive(Debug)]
-pub struct Problem {
+pub struct Problem(pub(super) Box<Parts>);
+
+#[derive(Debug)]
+pub(super) struct Parts {
     pub(super) code: ProblemCode,
     pub(super) detail: Option<Detail>,
     pub(super) members: BTreeMap<&'static str, Value>,
@@ -43,14 +47,14 @@ impl Problem {
             }
             _ => None,
         };
-        Self {
+        Self(Box::new(Parts {
             code,
             detail: None,
             members: BTreeMap::new(),
             headers: Vec::new(),
             retry_after_ms,
             cause: None,
-        }
+        }))
     }
 
     /// `malformed`, saying what was wrong in both languages.
@@ -96,14 +100,14 @@ impl Problem {
 
     /// Its code.
     #[must_use]
-    pub const fn code(&self) -> ProblemCode {
-        self.code
+    pub fn code(&self) -> ProblemCode {
+        self.0.code
     }
 
     /// A detail in place of the code's own.
     #[must_use]
     pub fn detail(mut self, en: impl Into<String>, zh: impl Into<String>) -> Self {
-        self.detail = Some(Detail {
+        self.0.detail = Some(Detail {
             en: en.into(),
             zh: zh.into(),
         });
@@ -113,28 +117,32 @@ impl Problem {
     /// A further member of the body.
     #[must_use]
     pub fn member(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.members.insert(name, value.into());
+        self.0.members.insert(name, value.into());
         self
     }
 
     /// A further header; the name in lower case.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+        self.0.headers.push((name, value.into()));
         self
+    }
+
+    pub(super) fn has_header(&self, name: &str) -> bool {
+        self.0.headers.iter().any(|(have, _)| *have == name)
     }
 
     /// When to try again.
     #[must_use]
-    pub const fn retry_after(mut self, ms: u64) -> Self {
-        self.retry_after_ms = Some(ms);
+    pub fn retry_after(mut self, ms: u64) -> Self {
+        self.0.retry_after_ms = Some(ms);
         self
     }
 
     /// What is written to the log with this answer, once. `alarm`: a person must act.
     #[must_use]
     pub fn because_of(mut self, cause: impl Into<String>, alarm: bool) -> Self {
-        self.cause = Some(Cause {
+        self.0.cause = Some(Cause {
             text: cause.into(),
             alarm,
         });
@@ -142,8 +150,8 @@ impl Problem {
     }
 
     /// The largest random part on top of the waiting time: only where many clients meet the same outage.
-    pub(super) const fn jitter_max_ms(&self) -> u64 {
-        match self.code {
+    pub(super) fn jitter_max_ms(&self) -> u64 {
+        match self.0.code {
             ProblemCode::Busy
             | ProblemCode::OutcomeUnknown
             | ProblemCode::Paused
@@ -153,8 +161,8 @@ impl Problem {
     }
 
     pub(super) fn title_and_detail(&self, language: Language) -> (&'static str, String) {
-        let (title, detail) = super::texts::texts(self.code, language);
-        let detail = match (&self.detail, language) {
+        let (title, detail) = super::texts::texts(self.0.code, language);
+        let detail = match (&self.0.detail, language) {
             (None, _) => detail.to_owned(),
             (Some(own), Language::En) => own.en.clone(),
             (Some(own), Language::Zh) => own.zh.clone(),

@@ -87,9 +87,11 @@ fn with_time(mut body: Map<String, Value>, server_time: UnixMillis) -> Map<Strin
 }
 
 fn log(call: &Call<'_>, problem: &Problem) {
-    let Some(cause) = &problem.cause else { return };
+    let Some(cause) = &problem.0.cause else {
+        return;
+    };
     let (method, path) = (call.method().as_str(), call.path());
-    let (code, request_id) = (problem.code.as_str(), call.request_id());
+    let (code, request_id) = (problem.0.code.as_str(), call.request_id());
     if cause.alarm {
         tracing::error!(code, method, path, request_id, cause = %cause.text, "a call failed in a way that no flow expects");
     } else {
@@ -105,7 +107,7 @@ fn write_problem(
 ) -> Response {
     let language = call.language();
     let (title, detail) = problem.title_and_detail(language);
-    let code = problem.code;
+    let code = problem.0.code;
     let mut body = Map::new();
     body.insert(
         "type".into(),
@@ -115,31 +117,24 @@ fn write_problem(
     body.insert("status".into(), code.status().into());
     body.insert("title".into(), title.into());
     body.insert("detail".into(), detail.into());
-    if let Some(wait) = problem.retry_after_ms {
+    if let Some(wait) = problem.0.retry_after_ms {
         let wait = wait + ids.jitter(problem.jitter_max_ms());
         body.insert("retry_after_ms".into(), wait.into());
         let seconds = wait.div_ceil(1_000).max(1);
-        problem.headers.push(("retry-after", seconds.to_string()));
+        problem = problem.header("retry-after", seconds.to_string());
     }
-    if code == ProblemCode::Unauthenticated
-        && !problem
-            .headers
-            .iter()
-            .any(|(name, _)| *name == "www-authenticate")
-    {
-        problem.headers.push(("www-authenticate", "Bearer".into()));
+    if code == ProblemCode::Unauthenticated && !problem.has_header("www-authenticate") {
+        problem = problem.header("www-authenticate", "Bearer");
     }
-    for (name, value) in problem.members {
+    let problem = problem.header("content-language", language.tag());
+    for (name, value) in problem.0.members {
         body.insert(name.into(), value);
     }
-    problem
-        .headers
-        .push(("content-language", language.tag().into()));
     write(
         code.status(),
         "application/problem+json",
         with_time(body, server_time),
-        &problem.headers,
+        &problem.0.headers,
         "no-store",
     )
 }
