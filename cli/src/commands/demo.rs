@@ -1,18 +1,19 @@
 //! `flashsale demo`
 
 use std::{
+    collections::BTreeMap,
     io::{IsTerminal, stdout},
     path::PathBuf,
+    sync::Arc,
 };
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::CommandError;
+use super::{CommandError, interrupted};
 use crate::{
     client::Api,
-    demo::{DemoConfig, DemoError, Progress, PublicProbe, Report, Target, drive},
-    tokens::LocalKeys,
+    demo::{DemoConfig, DemoError, LocalStack, Progress, Report, ReportProbe, Target, drive},
+    tokens::{LocalKeys, SCOPE_OPERATE},
 };
 
 #[derive(Debug, Args)]
@@ -30,30 +31,20 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = DemoConfig::default().payment_window_s,
           value_parser = clap::value_parser!(u64).range(5..=600))]
     payment_window: u64,
-    /// Drive the sale through this API
+    /// Drive the sale through this API instead of private servers
     #[arg(
         long,
         value_name = "URL",
         requires = "key",
         requires = "payment_secret"
     )]
-    api: String,
-    /// The file of the key that signs its tokens (see `flashsale token`)
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "FLASHSALE_KEY_FILE",
-        requires = "api"
-    )]
-    key: PathBuf,
-    /// The secret that it shares with the payment provider
-    #[arg(
-        long,
-        value_name = "SECRET",
-        env = "FLASHSALE_PAYMENT_SECRET",
-        hide_env_values = true
-    )]
-    payment_secret: String,
+    api: Option<String>,
+    /// With --api: the file of the key that signs its tokens (see `flashsale token`)
+    #[arg(long, value_name = "FILE", requires = "api")]
+    key: Option<PathBuf>,
+    /// With --api: the secret that it shares with the payment provider
+    #[arg(long, value_name = "SECRET", requires = "api")]
+    payment_secret: Option<String>,
 }
 
 pub(super) async fn run(args: DemoArgs) -> Result<(), CommandError> {
@@ -76,26 +67,24 @@ async fn show(args: DemoArgs) -> Result<Report, DemoError> {
         stock: args.stock,
         concurrency: args.concurrency,
         payment_window_s: args.payment_window,
+        ..DemoConfig::default()
     };
     config.check()?;
-    let progress = Progress::new(false);
-    let target = Target {
-        api: Api::new(&args.api)?,
-        keys: LocalKeys::load(&args.key)?,
-        payment_secret: args.payment_secret,
+    let progress = Arc::new(Progress::new(false));
+    let (Some(api), Some(key), Some(payment_secret)) = (args.api, args.key, args.payment_secret)
+    else {
+        let stack = LocalStack::start(BTreeMap::new(), &progress).await?;
+        let probe = stack.stores().probe();
+        return drive(&stack.target()?, &config, probe, &progress).await;
     };
-    let probe = PublicProbe(target.api.clone());
+    let target = Target {
+        api: Api::new(&api)?,
+        keys: LocalKeys::load(&key)?,
+        payment_secret,
+    };
+    let probe = ReportProbe {
+        api: target.api.clone(),
+        operator: target.keys.token("operator", &[SCOPE_OPERATE], 3_600)?,
+    };
     drive(&target, &config, probe, &progress).await
-}
-
-/// Ends when the person or the system wants to stop; everything that was started is dropped with the rest.
-async fn interrupted() -> CommandError {
-    let stopped = CommandError::Interrupted("stopped; every private server was ended");
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => tokio::select! {
-            _ = tokio::signal::ctrl_c() => stopped,
-            _ = terminate.recv() => stopped,
-        },
-        Err(_) => std::future::pending().await,
-    }
 }

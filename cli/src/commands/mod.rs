@@ -4,6 +4,8 @@
 //! is needed is not there.
 
 mod demo;
+mod local;
+mod migrate;
 mod order;
 mod output;
 mod reconcile;
@@ -14,6 +16,8 @@ mod values;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use shared::adapters::postgres::{MigrateError, PgSettingsError};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     client::{Api, ClientError, with_causes},
@@ -79,13 +83,16 @@ enum Command {
     #[command(subcommand)]
     Order(order::OrderCommand),
     /// Compare Redis with the database, and repair what differs
-    #[command(subcommand)]
-    Reconcile(reconcile::ReconcileCommand),
+    Reconcile(reconcile::ReconcileArgs),
     /// Make signing keys and tokens for local runs
     #[command(subcommand)]
     Token(token::TokenCommand),
     /// Show a whole sale from end to end on private servers, and check its numbers
     Demo(demo::DemoArgs),
+    /// Deploy the real template on a local AWS with private servers, and keep it until Ctrl-C
+    DeployLocal(local::DeployArgs),
+    /// Bring a database to this version's schema; safe to repeat
+    Migrate(migrate::MigrateArgs),
 }
 
 /// Why a command did not do what was asked.
@@ -106,6 +113,10 @@ enum CommandError {
     Key(#[from] KeyError),
     #[error(transparent)]
     Demo(#[from] DemoError),
+    #[error("--database-url")]
+    Database(#[from] PgSettingsError),
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
     #[error("{0}")]
     Interrupted(&'static str),
 }
@@ -117,6 +128,7 @@ impl CommandError {
             Self::Demo(error) => match error {
                 DemoError::Config(_) | DemoError::Value(_) => 2,
                 DemoError::Client(_)
+                | DemoError::Invoke(_)
                 | DemoError::Local(
                     LocalError::Missing { .. }
                     | LocalError::NotReady { .. }
@@ -124,8 +136,12 @@ impl CommandError {
                 ) => 3,
                 DemoError::Key(_) | DemoError::Step { .. } | DemoError::Task(_) => 1,
             },
-            Self::Usage(_) | Self::Key(_) | Self::Client(ClientError::Address { .. }) => 2,
-            Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
+            Self::Usage(_)
+            | Self::Key(_)
+            | Self::Database(_)
+            | Self::Client(ClientError::Address { .. }) => 2,
+            Self::Migrate(_)
+            | Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
         }
     }
 }
@@ -135,9 +151,11 @@ pub async fn run(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         Command::Sale(command) => sale::run(command).await,
         Command::Order(command) => order::run(command).await,
-        Command::Reconcile(command) => reconcile::run(command).await,
+        Command::Reconcile(args) => reconcile::run(args).await,
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
+        Command::DeployLocal(args) => local::deploy(args).await,
+        Command::Migrate(args) => migrate::run(args).await,
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -145,6 +163,18 @@ pub async fn run(cli: Cli) -> ExitCode {
             eprintln!("error: {}", with_causes(&error));
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// Ends when the person or the system wants to stop; everything that was started is dropped with the rest.
+async fn interrupted() -> CommandError {
+    let stopped = CommandError::Interrupted("stopped; the private servers are being ended");
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! {
+            _ = tokio::signal::ctrl_c() => stopped,
+            _ = terminate.recv() => stopped,
+        },
+        Err(_) => std::future::pending().await,
     }
 }
 

@@ -29,12 +29,18 @@ pub(super) fn refusal(answer: &Answer) -> CommandError {
 
 /// A JSON document as one line per value, with the path to it: `unit_price.currency  CNY`.
 fn rows(value: &Value) -> String {
-    let mut rows = Vec::new();
-    flatten("", value, &mut rows);
+    let rows = leaves(value);
     let names = rows.iter().map(|(name, _)| name.chars().count());
     let width = names.max().unwrap_or(0);
     let line = |(name, text): &(String, String)| format!("{name:<width$}  {text}\n");
     rows.iter().map(line).collect::<Vec<_>>().concat()
+}
+
+/// Every value of a document, with the path to it.
+pub(super) fn leaves(value: &Value) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    flatten("", value, &mut rows);
+    rows
 }
 
 fn flatten(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {

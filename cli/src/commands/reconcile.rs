@@ -1,21 +1,24 @@
 //! `flashsale reconcile …`
 
-use clap::{Args, Subcommand};
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 use shared::domain::SaleId;
 
 use super::{ApiArgs, CommandError, output, values};
 
-#[derive(Debug, Subcommand)]
-pub(super) enum ReconcileCommand {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
     /// Show what differs, with its proof, and what would be done; changes nothing
-    Plan(OneArgs),
+    Plan,
     /// Repair what differs
-    Apply(OneArgs),
+    Apply,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct OneArgs {
+pub(super) struct ReconcileArgs {
+    /// Only look, or repair
+    #[arg(value_enum)]
+    mode: Mode,
     /// The sale's id
     #[arg(value_parser = values::sale_id)]
     sale: SaleId,
@@ -23,59 +26,73 @@ pub(super) struct OneArgs {
     api: ApiArgs,
 }
 
-pub(super) async fn run(command: ReconcileCommand) -> Result<(), CommandError> {
-    let (args, apply) = match command {
-        ReconcileCommand::Plan(args) => (args, false),
-        ReconcileCommand::Apply(args) => (args, true),
-    };
+pub(super) async fn run(args: ReconcileArgs) -> Result<(), CommandError> {
     let client = args.api.connect()?;
+    let apply = args.mode == Mode::Apply;
     let answer = client.reconcile(&args.sale, apply, &args.api.token).await?;
-    if args.api.json || !answer.ok() {
+    if apply || args.api.json || !answer.ok() {
         return output::show(&args.api, &answer);
     }
-    print!("{}", findings(&answer.body, apply));
+    print!("{}", findings(&answer.body));
     Ok(())
 }
 
-/// The findings as a table: what, which order or shard, the proof, and what is done about it.
-fn findings(body: &Value, applied: bool) -> String {
+/// The findings as a table: what differs, the proof, and what `apply` does about it.
+fn findings(body: &Value) -> String {
     let list = body["findings"].as_array().map_or(&[][..], Vec::as_slice);
     if list.is_empty() {
         return "Nothing differs.\n".to_owned();
     }
-    let known = ["kind", "finding", "action", "outcome", "proof"];
-    let cell = |finding: &Value, names: &[&str]| {
-        let value = names
-            .iter()
-            .map(|name| &finding[*name])
-            .find(|v| !v.is_null());
-        value.map_or_else(String::new, output::plain)
-    };
     let rows: Vec<Vec<String>> = list
         .iter()
         .map(|finding| {
-            let about = finding.as_object().into_iter().flatten();
-            let about: Vec<String> = about
-                .filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null())
-                .map(|(name, value)| format!("{name}={}", output::plain(value)))
+            let kind = output::plain(&finding["kind"]);
+            let (meaning, action) = explain(&kind);
+            let leaves = output::leaves(finding);
+            let facts = leaves.iter().filter(|(name, _)| name != "kind");
+            let proof: Vec<String> = facts
+                .map(|(name, value)| format!("{name}={value}"))
                 .collect();
-            vec![
-                cell(finding, &["kind", "finding"]),
-                about.join(" "),
-                cell(finding, &["proof"]),
-                cell(
-                    finding,
-                    if applied {
-                        &["outcome", "action"]
-                    } else {
-                        &["action"]
-                    },
-                ),
-            ]
+            vec![kind, meaning.to_owned(), proof.join(" "), action.to_owned()]
         })
         .collect();
-    let column = if applied { "done" } else { "would do" };
-    output::table(&["finding", "about", "proof", column], &rows)
+    output::table(&["finding", "meaning", "proof", "apply would"], &rows)
+}
+
+/// What a kind of finding means, and what is done about it.
+fn explain(kind: &str) -> (&'static str, &'static str) {
+    match kind {
+        "unpublished" => (
+            "held in Redis, the database lacks it",
+            "claim it, publish it again",
+        ),
+        "unconfirmed" => ("live in the database, not confirmed in Redis", "confirm it"),
+        "unreleased" => (
+            "closed in the database, not known as released",
+            "release its units",
+        ),
+        "overdue" => ("unpaid past its deadline", "expire it"),
+        "adjustment_differs" => (
+            "an adjustment is in one store only",
+            "apply it again, or undo it",
+        ),
+        "gate_differs" => ("gate, window or limit differ", "set the shard's gate"),
+        "route_differs" => ("the route is not the database's", "raise the route"),
+        "registry_differs" => ("the registry says something else", "write the registry"),
+        "past_end" => ("its window is over", "close it"),
+        "guarded" => ("a shard waits for a pass", "make the pass, lift the guard"),
+        "not_loaded" => ("a shard is gone, or of an older load", "rebuild the sale"),
+        "sql_went_back" => (
+            "the database lost what Redis knows",
+            "suspend; a person decides",
+        ),
+        "sums_off" => ("the sums do not balance", "suspend; a person decides"),
+        "at_rest" => ("closed, and nothing is open", "settle it"),
+        _ => (
+            "unknown to this version of the command",
+            "see the documentation",
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -87,21 +104,18 @@ mod tests {
     #[test]
     fn a_finding_is_shown_with_its_proof_and_its_action() {
         let body = json!({"findings": [
-            {"kind": "overdue", "order_id": "o", "proof": "pay_by passed", "action": "expire"},
+            {"kind": "sums_off", "identity": "I6", "shard": null, "found": 9, "wanted": 10},
         ]});
-        let text = findings(&body, false);
+        let text = findings(&body);
         for part in [
-            "overdue",
-            "order_id=o",
-            "pay_by passed",
-            "expire",
-            "would do",
+            "sums_off",
+            "identity=I6",
+            "found=9",
+            "wanted=10",
+            "a person decides",
         ] {
             assert!(text.contains(part), "{text}");
         }
-        assert_eq!(
-            findings(&json!({"findings": []}), true),
-            "Nothing differs.\n"
-        );
+        assert_eq!(findings(&json!({"findings": []})), "Nothing differs.\n");
     }
 }

