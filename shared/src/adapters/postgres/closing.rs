@@ -184,7 +184,7 @@ pub(super) async fn void(
         "WITH moment AS MATERIALIZED (SELECT flashsale_now_ms() AS now) \
          INSERT INTO orders (id, sale_id, buyer_id, quantity, price_minor, currency, status, \
            reject_reason, reserved_at_ms, body_hash, settled_at_ms, pay_by_ms, closed_at_ms) \
-         SELECT $2, s.id, $3, $4, s.unit_price_minor * $4, s.currency, 'rejected', $5, $6, $7, \
+         SELECT $2, s.id, $3, $4::integer, s.unit_price_minor * $4::integer, s.currency, 'rejected', $5, $6, $7, \
            now, now + s.payment_window_s * 1000, now \
          FROM sales s, moment WHERE s.id = $1 ON CONFLICT (id) DO NOTHING RETURNING ",
         order_columns!()

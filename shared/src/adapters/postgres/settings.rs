@@ -7,6 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgSslMode},
 };
 
+use crate::config::DatabaseConfig;
 use crate::limits::{SQL_IDLE_IN_TRANSACTION_MS, SQL_LOCK_MS, SQL_STATEMENT_MS};
 
 /// A database URL that cannot be used. Never quotes the URL: it has the password in it.
@@ -49,6 +50,18 @@ impl std::fmt::Debug for PgSettings {
 }
 
 impl PgSettings {
+    /// The database of a function's configuration.
+    pub fn from_config(
+        config: &DatabaseConfig,
+        connections_max: u32,
+    ) -> Result<Self, PgSettingsError> {
+        Self::parse(
+            config.url.expose(),
+            config.ca_file.as_deref(),
+            connections_max,
+        )
+    }
+
     /// Parses a URL. A host other than loopback is spoken to over TLS only, its certificate and name
     /// checked against the public authorities and those in `ca_file`.
     pub fn parse(
