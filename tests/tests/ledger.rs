@@ -1,0 +1,15 @@
+//! The ledger: its contract on memory and on every real server, its scripts, and its behaviour when the way
+//! to Redis breaks.
+
+#[path = "ledger/contract.rs"]
+mod contract;
+#[path = "ledger/differential.rs"]
+mod differential;
+#[path = "ledger/faults.rs"]
+mod faults;
+#[path = "ledger/fixture.rs"]
+mod fixture;
+#[path = "ledger/headers.rs"]
+mod headers;
+#[path = "ledger/naive.rs"]
+mod naive;
