@@ -1,18 +1,15 @@
 //! What the functions link.
 
-use std::process::Command;
+use std::{collections::BTreeMap, process::Command};
 
 fn tree(package: &str) -> String {
+    run(&["--edges", "normal"], package)
+}
+
+fn run(options: &[&str], package: &str) -> String {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--offline",
-            "--locked",
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-        ])
+        .args(["tree", "--offline", "--locked", "--prefix", "none"])
+        .args(options)
         .args(["--package", package])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .output()
@@ -48,4 +45,27 @@ fn no_function_links_a_second_tls_provider() {
             assert!(!links(&tree, other), "{package} links {other}");
         }
     }
+}
+
+/// Different features of one crate would compile it, and all that stands on it, once more in `sam build`.
+#[test]
+fn one_compilation_of_each_dependency_serves_all_functions() {
+    let mut features = BTreeMap::<String, BTreeMap<String, Vec<&str>>>::new();
+    for package in shared::config::FUNCTIONS {
+        for line in run(
+            &["--edges", "normal,no-proc-macro", "--format", "{p}|{f}"],
+            package,
+        )
+        .lines()
+        {
+            let (crate_name, chosen) = line.trim_end_matches(" (*)").split_once('|').unwrap();
+            let users = features.entry(crate_name.to_owned()).or_default();
+            let users = users.entry(chosen.to_owned()).or_default();
+            if users.last() != Some(&package) {
+                users.push(package);
+            }
+        }
+    }
+    features.retain(|name, chosen| chosen.len() > 1 && !name.starts_with("shared "));
+    assert!(features.is_empty(), "{features:#?}");
 }

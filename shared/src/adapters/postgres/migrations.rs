@@ -1,8 +1,55 @@
 //! The embedded migrations.
 
-use sqlx::{Connection, PgPool, migrate::Migrator};
+use sqlx::{
+    Connection, PgPool, SqlSafeStr,
+    migrate::{Migration, MigrationType, Migrator},
+};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+/// Version, description and text of each migration; a test compares them with the folder.
+const MIGRATIONS: [(i64, &str, &str); 5] = [
+    (
+        1,
+        "sales",
+        include_str!("../../../migrations/0001_sales.sql"),
+    ),
+    (
+        2,
+        "orders",
+        include_str!("../../../migrations/0002_orders.sql"),
+    ),
+    (
+        3,
+        "payments",
+        include_str!("../../../migrations/0003_payments.sql"),
+    ),
+    (
+        4,
+        "audit",
+        include_str!("../../../migrations/0004_audit.sql"),
+    ),
+    (
+        5,
+        "reconcile",
+        include_str!("../../../migrations/0005_reconcile.sql"),
+    ),
+];
+
+fn migrator() -> Migrator {
+    let migrations = MIGRATIONS
+        .iter()
+        .map(|&(version, description, text)| {
+            let kind = MigrationType::Simple;
+            Migration::new(
+                version,
+                description.into(),
+                kind,
+                text.into_sql_str(),
+                false,
+            )
+        })
+        .collect();
+    Migrator::with_migrations(migrations)
+}
 
 /// Why the schema is not up to date.
 #[derive(Debug, thiserror::Error)]
@@ -23,11 +70,37 @@ pub async fn migrate(pool: &PgPool) -> Result<Vec<i64>, MigrateError> {
     sqlx::raw_sql("SET lock_timeout = 0; SET statement_timeout = 0;")
         .execute(&mut connection)
         .await?;
-    MIGRATIONS.run_direct(None, &mut connection, false).await?;
+    migrator().run_direct(None, &mut connection, false).await?;
     let versions =
         sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY 1")
             .fetch_all(&mut connection)
             .await?;
     connection.close().await?;
     Ok(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MIGRATIONS;
+
+    #[test]
+    fn every_file_of_the_folder_is_embedded_under_its_own_number() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let embedded: Vec<String> = MIGRATIONS
+            .iter()
+            .map(|(version, description, _)| format!("{version:04}_{description}.sql"))
+            .collect();
+        assert_eq!(embedded, files);
+        for ((_, _, text), file) in MIGRATIONS.iter().zip(files) {
+            assert_eq!(
+                *text,
+                std::fs::read_to_string(format!("{folder}/{file}")).unwrap()
+            );
+        }
+    }
 }
