@@ -1,6 +1,11 @@
 //! The flows behind the queue and the schedule, on the in-memory adapters: each fault is made by breaking a
 //! store, and each repair is judged by the invariants.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test's world fails by panicking, also in its helpers"
+)]
+
 #[path = "flows/expire.rs"]
 mod expire;
 #[path = "flows/preheat.rs"]

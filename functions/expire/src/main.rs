@@ -1,2 +1,45 @@
-//! expire
-fn main() {}
+//! expire: wires the use case to Redis, PostgreSQL and SQS.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use lambda_runtime::{run, service_fn};
+use shared::adapters::postgres::{PgSettings, PgStore};
+use shared::adapters::redis::{RedisLedger, RedisSettings};
+use shared::adapters::sqs::{QueueUrls, SqsQueue};
+use shared::config;
+use shared::ports::SystemClock;
+use shared::startup::{self, Failure};
+
+use expire::Expire;
+
+/// One batch or one call at a time, and no two statements of it at once.
+const SQL_CONNECTIONS: u32 = 1;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    startup::begin();
+    startup::end(serve().await)
+}
+
+async fn serve() -> Result<(), Failure> {
+    let config = config::expire(&config::environment)?;
+    let database = PgSettings::from_config(&config.database, SQL_CONNECTIONS)?;
+    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
+        .with_ca_pem(config.redis.ca_pem()?);
+    let queues = QueueUrls {
+        orders: config.order_queue_url,
+        expiries: Some(config.expiry_queue_url),
+    };
+    let expire = Arc::new(Expire {
+        ledger: RedisLedger::new(redis),
+        store: PgStore::new(database),
+        queue: SqsQueue::connect(queues).await,
+        clock: SystemClock,
+    });
+    run(service_fn(move |event| {
+        let expire = Arc::clone(&expire);
+        async move { Box::pin(expire::handle(&expire, event)).await }
+    }))
+    .await
+}

@@ -81,28 +81,8 @@ async fn a_load_that_died_after_its_shards_were_made_is_replaced() {
 #[tokio::test]
 async fn a_load_that_died_after_sql_said_open_is_finished() {
     let world = World::approved(10, 1).await;
-    let sale = world.sale().await;
-    let approved = [SaleStatus::Approved];
-    let floor = Epoch::default();
-    world
-        .store
-        .begin_load(&sale.id, &approved, floor, &actor())
-        .await
-        .unwrap();
-    let epoch = world.sale().await.epoch;
-    let load = world
-        .store
-        .fix_load(&sale.id, epoch)
-        .await
-        .unwrap()
-        .unwrap();
-    make_shards(&world.ledger, &load).await.unwrap();
-    world
-        .store
-        .open_loaded(&sale.id, epoch, &actor())
-        .await
-        .unwrap();
-    let outcome = world.preheat().run(&sale.id, &actor()).await.unwrap();
+    world.load_without_end().await;
+    let outcome = world.preheat().run(&world.sale_id, &actor()).await.unwrap();
     assert!(
         matches!(outcome, PreheatOutcome::Finished(_)),
         "{outcome:?}"

@@ -127,17 +127,30 @@ async fn a_gate_that_missed_a_suspend_is_set() {
 }
 
 #[tokio::test]
-async fn a_lost_route_and_registry_are_written_again() {
+async fn a_lost_registry_is_written_again() {
     let world = World::open(5, 1).await;
-    let fresh = World::open(5, 1).await;
-    // The shard as it is, but neither route nor registry: taken from before the last steps of a load.
-    let approved = World::approved(5, 1).await;
-    approved.ledger.lose_all();
     world.ledger.write_registry(&[]).await.unwrap();
     assert_eq!(world.plan_kinds().await, ["registry_differs"]);
     world.repair().await;
-    let listed = world.ledger.registered(&fresh.sale_id).await.unwrap();
+    let listed = world.ledger.registered(&world.sale_id).await.unwrap();
     assert!(matches!(listed, Registered::Listed(entry) if entry.status == SaleStatus::Open));
+    world.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_load_that_died_after_sql_said_open_is_finished() {
+    let world = World::approved(5, 1).await;
+    world.load_without_end().await;
+    let found = world.plan_kinds().await;
+    let open = [
+        "registry_differs",
+        "gate_differs",
+        "guarded",
+        "route_differs",
+    ];
+    assert_eq!(found, open);
+    world.repair().await;
+    world.own("a", 1).await;
     world.assert_sound().await;
 }
 
@@ -231,7 +244,7 @@ async fn two_runs_at_once_are_one_and_a_dead_one_is_followed() {
 }
 
 #[tokio::test]
-async fn a_scan_without_time_goes_on_where_it_stopped() {
+async fn a_scan_without_time_leaves_everything_to_the_next() {
     let world = World::open(50, 1).await;
     for number in 0..10 {
         let name = format!("b{number}");

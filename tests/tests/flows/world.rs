@@ -10,10 +10,12 @@ use settle::Settle;
 use shared::adapters::memory::{MemoryLedger, MemoryQueue, MemoryStore, QueueName};
 use shared::batch::Delivery;
 use shared::domain::{
-    BodyHash, BuyerId, CallId, Currency, IdempotencyKey, Money, Order, OrderId, OrderMessage,
-    Quantity, Sale, SaleId, SalePlan, SaleTransition, ShardCount, Terms, Units, UnixMillis,
+    BodyHash, BuyerId, CallId, Currency, Epoch, IdempotencyKey, Money, Order, OrderId,
+    OrderMessage, Quantity, Sale, SaleId, SalePlan, SaleStatus, SaleTransition, ShardCount, Terms,
+    Units, UnixMillis,
 };
 use shared::invariants::{Violation, invariants};
+use shared::loading::make_shards;
 use shared::mirror::shard_of;
 use shared::ports::{
     Actor, Clock, DeductCall, DeductReply, IdSource, OrderQueue, OrderStore, SaleStore, Shard,
@@ -118,6 +120,19 @@ impl World {
         let outcome = world.preheat().run(&world.sale_id, &actor()).await.unwrap();
         assert!(matches!(outcome, PreheatOutcome::Opened(_)), "{outcome:?}");
         world
+    }
+
+    /// A load that dies right after SQL said `open`.
+    pub async fn load_without_end(&self) {
+        let (id, approved) = (&self.sale_id, [SaleStatus::Approved]);
+        self.store
+            .begin_load(id, &approved, Epoch::default(), &actor())
+            .await
+            .unwrap();
+        let epoch = self.sale().await.epoch;
+        let load = self.store.fix_load(id, epoch).await.unwrap().unwrap();
+        make_shards(&self.ledger, &load).await.unwrap();
+        self.store.open_loaded(id, epoch, &actor()).await.unwrap();
     }
 
     pub async fn transition(&self, transition: SaleTransition) {
