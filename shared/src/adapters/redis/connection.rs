@@ -160,14 +160,13 @@ async fn open(settings: &RedisSettings) -> Result<Link, RedisError> {
         .set_nodelay(true)
         .set_keepalive(TcpKeepalive::new().with_time(Duration::from_secs(REDIS_TCP_KEEPALIVE_S)))
         .set_user_timeout(Duration::from_millis(REDIS_TCP_USER_TIMEOUT_MS));
-    let certificates = TlsCertificates {
+    let certificates = settings.uses_tls().then(|| TlsCertificates {
         client_tls: None,
         root_cert: settings.ca_pem.clone(),
-    };
+    });
     let nodes = settings.nodes()?;
     if settings.cluster {
-        let client = ClusterClient::builder(nodes)
-            .certs(certificates)
+        let mut builder = ClusterClient::builder(nodes)
             .tcp_settings(tcp)
             .connection_timeout(CONNECT)
             .response_timeout(ATTEMPT)
@@ -176,9 +175,12 @@ async fn open(settings: &RedisSettings) -> Result<Link, RedisError> {
             .overall_response_timeout(Some(ATTEMPT))
             .retries(REDIS_CLUSTER_RETRIES)
             .min_retry_wait(REDIS_CLUSTER_WAIT_MIN_MS)
-            .max_retry_wait(REDIS_CLUSTER_WAIT_MAX_MS)
-            .build()?;
-        return client.get_async_connection().await.map(Link::Cluster);
+            .max_retry_wait(REDIS_CLUSTER_WAIT_MAX_MS);
+        if let Some(certificates) = certificates {
+            builder = builder.certs(certificates);
+        }
+        let link = builder.build()?.get_async_connection().await?;
+        return Ok(Link::Cluster(link));
     }
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT))
@@ -186,11 +188,16 @@ async fn open(settings: &RedisSettings) -> Result<Link, RedisError> {
     let node = nodes
         .into_iter()
         .next()
-        .ok_or_else(|| RedisError::from((ErrorKind::InvalidClientConfig, "no Redis URL")))?;
-    Client::build_with_tls(node.set_tcp_settings(tcp), certificates)?
+        .ok_or_else(|| RedisError::from((ErrorKind::InvalidClientConfig, "no Redis URL")))?
+        .set_tcp_settings(tcp);
+    let client = match certificates {
+        Some(certificates) => Client::build_with_tls(node, certificates)?,
+        None => Client::open(node)?,
+    };
+    let link = client
         .get_multiplexed_async_connection_with_config(&config)
-        .await
-        .map(Link::Single)
+        .await?;
+    Ok(Link::Single(link))
 }
 
 fn timed_out(what: &'static str) -> RedisError {
@@ -220,7 +227,9 @@ const LATER: [&str; 3] = ["OOM", "BUSY", "TRYAGAIN"];
 
 fn ledger_error(action: &'static str, error: RedisError) -> LedgerError {
     let later = error.code().is_some_and(|code| LATER.contains(&code));
-    if later || in_doubt(&error) {
+    // Settings that the library refuses stay refused.
+    let hopeless = error.kind() == ErrorKind::InvalidClientConfig;
+    if (later || in_doubt(&error)) && !hopeless {
         LedgerError::Unknown {
             action,
             source: Box::new(error),

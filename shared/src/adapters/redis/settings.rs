@@ -14,7 +14,7 @@ pub struct RedisSettings {
     pub urls: Vec<String>,
     /// Whether it is a cluster.
     pub cluster: bool,
-    /// A certificate authority to trust besides the public ones, as PEM.
+    /// A certificate authority to trust in place of the public ones, as PEM.
     pub ca_pem: Option<Vec<u8>>,
 }
 
@@ -63,11 +63,15 @@ impl RedisSettings {
         })
     }
 
-    /// The same, trusting this certificate authority too.
+    /// The same, trusting this certificate authority in place of the public ones.
     #[must_use]
     pub fn with_ca_pem(mut self, pem: Option<Vec<u8>>) -> Self {
         self.ca_pem = pem;
         self
+    }
+
+    pub(super) fn uses_tls(&self) -> bool {
+        self.urls.iter().any(|url| url.starts_with("rediss:"))
     }
 
     pub(super) fn nodes(&self) -> redis::RedisResult<Vec<ConnectionInfo>> {
