@@ -127,6 +127,7 @@ async fn one_order_operation(pair: &Pair<'_>, random: &mut StdRng) {
             };
             let last = random.random_bool(0.3);
             both!(pair, s => s.record_payment(&payment, last));
+            next_moment(pair.postgres).await;
             if random.random_bool(0.2) {
                 both!(pair, s => s.refund_done(&payment.payment_id, &actor()));
             }
@@ -252,9 +253,19 @@ async fn compare_everything(pair: &Pair<'_>) {
     }
 }
 
+/// Waits until the database's clock shows another millisecond, so that lists by time have one order only.
+async fn next_moment(store: &PgStore) {
+    let before = store.now().await.unwrap();
+    while store.now().await.unwrap() <= before {}
+}
+
 #[tokio::test]
 async fn random_operations_have_the_same_outcomes_in_memory_and_in_sql() {
-    let base: u64 = rand::rng().random_range(0..1_000_000);
+    // A seed that failed is given again as FLASHSALE_TEST_SEED.
+    let base: u64 = std::env::var("FLASHSALE_TEST_SEED").map_or_else(
+        |_| rand::rng().random_range(0..1_000_000),
+        |seed| seed.parse().unwrap(),
+    );
     for seed in base..base + 4 {
         println!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
@@ -267,6 +278,7 @@ async fn random_operations_have_the_same_outcomes_in_memory_and_in_sql() {
             seed,
         };
         for step in 0..250 {
+            next_moment(pair.postgres).await;
             match random.random_range(0..10) {
                 0..7 => one_order_operation(&pair, &mut random).await,
                 7..9 => one_sale_operation(&pair, &mut random, step > 180).await,
