@@ -50,24 +50,17 @@ pub(super) async fn settle(
     sale_id: &SaleId,
     batch: &[OrderMessage],
 ) -> Result<SettledBatch, Fault> {
+    let messages = first_copies(sale_id, batch);
     let mut tx = connection.begin().await?;
-    let mut rest = first_copies(sale_id, batch);
-    let mut live: Vec<Order> = Vec::new();
-    let mut done: BTreeMap<OrderId, (Order, bool)> = BTreeMap::new();
-    // Neither inserted nor there: the buyer's other order closed in between. One more try.
-    for _ in 0..2 {
-        if rest.is_empty() {
-            break;
-        }
-        let fresh = insert(&mut tx, INSERT_LIVE, sale_id, &rest).await?;
-        rest.retain(|message| !fresh.iter().any_id(message.order_id));
-        live.extend(fresh);
-        let fresh = insert(&mut tx, INSERT_REJECTED, sale_id, &rest).await?;
-        rest.retain(|message| !fresh.iter().any_id(message.order_id));
-        done.extend(fresh.into_iter().map(|order| (order.id, (order, true))));
-        let there = existing(&mut tx, &rest).await?;
-        rest.retain(|message| !there.contains(&message.order_id));
+    let mut inserted = insert_all(&mut tx, sale_id, &messages).await?;
+    if inserted.contended {
+        // From the start, for to insert the missing ones behind the others would break the order in which
+        // all batches wait for each other, and end in deadlocks.
+        tx.rollback().await?;
+        tx = connection.begin().await?;
+        inserted = insert_all(&mut tx, sale_id, &messages).await?;
     }
+    let Inserted { live, rejected, .. } = inserted;
     let sale = lock_sale(&mut tx, sale_id, !live.is_empty()).await?;
     let Some(sale) = sale.filter(|sale| may_have_orders(sale.status)) else {
         tx.rollback().await?;
@@ -77,8 +70,10 @@ pub(super) async fn settle(
             outcomes: vec![Settled::Failed(Unsettled::SaleNotOpen); batch.len()],
         });
     };
-    let (sale, live) = share_out(&mut tx, sale, live).await?;
-    done.extend(live.into_iter().map(|order| (order.id, (order, true))));
+    let (sale, shared_out) = share_out(&mut tx, sale, live).await?;
+    let fresh = rejected.into_iter().chain(shared_out);
+    let mut done: BTreeMap<OrderId, (Order, bool)> =
+        fresh.map(|order| (order.id, (order, true))).collect();
     let known = rows_of(&mut tx, batch, &done).await?;
     tx.commit().await?;
     done.extend(known.into_iter().map(|order| (order.id, (order, false))));
@@ -86,6 +81,41 @@ pub(super) async fn settle(
         outcomes: outcomes(sale_id, batch, &done),
         sale: Some(sale),
     })
+}
+
+/// What was inserted of a batch.
+struct Inserted {
+    live: Vec<Order>,
+    rejected: Vec<Order>,
+    /// A message is neither inserted nor there: the buyer's other order closed in between.
+    contended: bool,
+}
+
+async fn insert_all(
+    tx: &mut PgConnection,
+    sale_id: &SaleId,
+    messages: &[&OrderMessage],
+) -> Result<Inserted, Fault> {
+    let mut rest = messages.to_vec();
+    let live = insert(tx, INSERT_LIVE, sale_id, &rest).await?;
+    drop_those(&mut rest, &ids_of(&live));
+    let rejected = insert(tx, INSERT_REJECTED, sale_id, &rest).await?;
+    drop_those(&mut rest, &ids_of(&rejected));
+    let there = existing(tx, &rest).await?;
+    drop_those(&mut rest, &there);
+    Ok(Inserted {
+        live,
+        rejected,
+        contended: !rest.is_empty(),
+    })
+}
+
+fn ids_of(orders: &[Order]) -> BTreeSet<OrderId> {
+    orders.iter().map(|order| order.id).collect()
+}
+
+fn drop_those(messages: &mut Vec<&OrderMessage>, ids: &BTreeSet<OrderId>) {
+    messages.retain(|message| !ids.contains(&message.order_id));
 }
 
 /// The messages of this sale, one of each order, by buyer and id.
@@ -323,15 +353,4 @@ fn outcomes(
             }
         })
         .collect()
-}
-
-/// Looks an id up among orders.
-trait AnyId {
-    fn any_id(self, id: OrderId) -> bool;
-}
-
-impl<'a, I: Iterator<Item = &'a Order>> AnyId for I {
-    fn any_id(mut self, id: OrderId) -> bool {
-        self.any(|order| order.id == id)
-    }
 }

@@ -1,0 +1,14 @@
+//! The store of orders, sales and runs: one behaviour in memory and on a real PostgreSQL.
+
+#[path = "store/closing.rs"]
+mod closing;
+#[path = "store/connections.rs"]
+mod connections;
+#[path = "store/differential.rs"]
+mod differential;
+#[path = "store/guards.rs"]
+mod guards;
+#[path = "store/settle.rs"]
+mod settle;
+#[path = "store/support.rs"]
+mod support;
