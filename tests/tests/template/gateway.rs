@@ -32,7 +32,8 @@ fn every_call_of_the_contract_has_its_route() {
         "get /admin/sales admin",
         "put /admin/sales/{sale_id} admin",
         "get /admin/sales/{sale_id} admin",
-        "any /admin/sales/{sale_id}/{action} admin",
+        "get /admin/sales/{sale_id}/{action} admin",
+        "post /admin/sales/{sale_id}/{action} admin",
         "post /admin/sales/{sale_id}/preheat preheat",
         "post /admin/sales/{sale_id}/reconcile reconcile",
     ]

@@ -3,7 +3,7 @@
 use serde_norway::Value;
 use shared::limits;
 
-use super::yaml::{Template, arn_of, list, reference};
+use super::yaml::{Template, arn_of, list, reference, tagged};
 
 fn mappings(template: &Template) -> Vec<(&str, &Value)> {
     template
@@ -34,13 +34,22 @@ fn every_mapping_reports_failures_per_record_and_bounds_its_concurrency() {
             mapping["FunctionResponseTypes"][0], "ReportBatchItemFailures",
             "{name}"
         );
-        let most = reference(&mapping["ScalingConfig"]["MaximumConcurrency"]).expect(name);
+        let most = &mapping["ScalingConfig"]["MaximumConcurrency"];
+        let [condition, local, most] = list(tagged(most, "If").expect(name)) else {
+            panic!("{name}: {most:?}");
+        };
+        assert_eq!(condition, "IsLocal");
+        assert!(
+            local.as_u64() >= Some(2),
+            "{name}: a number, not a parameter's text"
+        );
+        let most = reference(most).expect(name);
         let bounds = &template.top("Parameters")[most];
         assert_eq!(bounds["MinValue"], 2, "{most}");
         assert_eq!(bounds["MaxValue"], 1000, "{most}");
         // Throttled receives count towards the dead-letter queue, so what is reserved is never less.
         let reserved = &function_of(&template, mapping)["ReservedConcurrentExecutions"];
-        let reserved = super::yaml::tagged(reserved, "If").expect(name);
+        let reserved = tagged(reserved, "If").expect(name);
         assert_eq!(reference(&list(reserved)[1]), Some(most), "{name}");
     }
 }
