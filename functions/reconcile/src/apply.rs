@@ -159,28 +159,35 @@ where
         let rows = self.store.orders(ids).await?;
         let sale = self.sale(&sale.id).await?;
         let report = mirror_orders(&self.ledger, &self.store, &sale, &rows).await;
-        if report.failed > 0 && sale.status == SaleStatus::Closed {
-            self.give_up_lost_shards(&sale, &rows).await?;
-        } else if report.failed > 0 {
-            let rows = report.failed;
-            return Err(ReconcileError::Incomplete { rows });
+        let mut failed = report.failed;
+        if failed > 0 && sale.status == SaleStatus::Closed {
+            failed = failed.saturating_sub(self.give_up_lost_shards(&sale, &rows).await?);
+        }
+        if failed > 0 {
+            return Err(ReconcileError::Incomplete { rows: failed });
         }
         Ok(())
     }
 
-    /// A closed sale whose shard is gone holds nothing there: its releases count as done.
-    async fn give_up_lost_shards(&self, sale: &Sale, rows: &[Order]) -> Result<(), ReconcileError> {
+    /// A closed sale whose shard is gone holds nothing there: its releases count as done. Returns how many.
+    async fn give_up_lost_shards(
+        &self,
+        sale: &Sale,
+        rows: &[Order],
+    ) -> Result<u64, ReconcileError> {
+        let mut given_up = 0;
         for order in rows.iter().filter(|order| !order.status.is_live()) {
             let home = order.buyer_id.home_shard(sale.plan.shards);
             match self.ledger.snapshot(&shard_of(sale, home)).await {
                 Err(LedgerError::NotLoaded) => {
                     self.store.mark_released(&[order.id], sale.epoch).await?;
+                    given_up += 1;
                 }
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(given_up)
     }
 
     async fn expire(&self, order_id: OrderId) -> Result<(), ReconcileError> {

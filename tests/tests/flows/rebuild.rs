@@ -24,7 +24,7 @@ async fn rebuilt(world: &World) {
 
 #[tokio::test]
 async fn a_lost_store_is_rebuilt_from_sql() {
-    let world = World::open(10, 3).await;
+    let world = World::open(30, 3).await;
     let paid = world.own("a", 2).await;
     world.own("b", 1).await;
     let gone = world.own("c", 4).await;
@@ -42,7 +42,7 @@ async fn a_lost_store_is_rebuilt_from_sql() {
     assert_eq!(world.sale().await.epoch, Epoch::new(2));
     assert_eq!(world.sale().await.status, SaleStatus::Open);
     assert!(world.order(paid).await.status.is_live());
-    assert_eq!(world.stock().await, 7);
+    assert_eq!(world.stock().await, 27);
     world.repair().await;
     world.assert_sound().await;
     world.own("d", 5).await;

@@ -185,6 +185,22 @@ async fn an_unpaid_order_keeps_a_closed_sale_from_being_settled() {
 }
 
 #[tokio::test]
+async fn a_closed_sale_whose_store_is_lost_is_settled_all_the_same() {
+    let world = World::open(5, 2).await;
+    world.own("a", 2).await;
+    world.pass_ms(CLOSES_MS - OPENS_MS);
+    world.repair().await;
+    world.ledger.lose_all();
+    for _ in 0..3 {
+        world.repair().await;
+    }
+    world.pass_ms(SETTLED_AFTER_REST_MS);
+    world.repair().await;
+    assert_eq!(world.sale().await.status, SaleStatus::Settled);
+    assert_eq!(world.sale().await.available.get(), 5);
+}
+
+#[tokio::test]
 async fn a_guard_is_lifted_by_a_pass_that_began_after_it() {
     let world = World::open(5, 2).await;
     world.own("a", 1).await;
