@@ -1,4 +1,4 @@
-//! `flashsale deploy-local`: the real template on a local AWS, kept until it is stopped.
+//! `flashsale deploy-local` and `flashsale dev`: the whole system on this machine, kept until it is stopped.
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
@@ -7,6 +7,7 @@ use clap::Args;
 use super::{CommandError, interrupted};
 use crate::{
     demo::{DemoError, LocalStack, LocalStores, Progress},
+    local::dev::{Dev, DevError},
     tokens::{SCOPE_BUY, SCOPE_OPERATE},
 };
 
@@ -41,6 +42,32 @@ pub(super) async fn deploy(args: DeployArgs) -> Result<(), CommandError> {
     }
 }
 
+pub(super) async fn dev() -> Result<(), CommandError> {
+    let keep = async {
+        let progress = Progress::new(false);
+        let starting = async {
+            let stores = LocalStores::start().await?;
+            Ok::<_, DemoError>((stores, "Redis and PostgreSQL, private".to_owned()))
+        };
+        let stores = progress.stage("start the stores", starting).await?;
+        let settings = stores.settings(BTreeMap::new())?;
+        let serving = async {
+            let dev = Dev::start(&settings, &mut |line| progress.tick(line)).await?;
+            Ok::<_, DevError>((dev, "queues and schedules are forwarded".to_owned()))
+        };
+        let mut dev = progress
+            .stage("build and serve the functions", serving)
+            .await?;
+        println!("{}", guide(&dev.api_url(), &stores)?);
+        dev.run(&mut |line| println!("{line}")).await?;
+        Ok::<_, CommandError>(())
+    };
+    tokio::select! {
+        ended = keep => ended,
+        _ = interrupted() => Ok(()),
+    }
+}
+
 /// What to paste: a sale from its plan to an order, with tokens.
 pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError> {
     let operator = stores
@@ -52,8 +79,10 @@ pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError
          export FLASHSALE_API={api}\n\
          export FLASHSALE_TOKEN={operator}\n\
          export BUYER={buyer}\n\
+         export FLASHSALE_KEY_FILE={}\n\
          export FLASHSALE_PAYMENT_SECRET={}\n\n\
          Then plan, approve and open a sale, and buy:\n\n",
+        stores.save_key()?.display(),
         stores.payment_secret
     );
     let body = r#"{"sku":"ph-15","name":"A phone","stock":100,"unit_price":{"amount_minor":9900,"currency":"CNY"},"limit":2,"opens_at":"2020-01-01T00:00:00Z","closes_at":"2100-01-01T00:00:00Z","payment_window_s":900,"shards":1}"#;
@@ -74,7 +103,7 @@ pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError
         // Writing to a string does not fail.
         writeln!(text, "{line}").ok();
     }
-    text.push_str("\nThe command takes the same variables: flashsale sale report first. Ctrl-C ends all of it.\n");
+    text.push_str("\nThe command takes the same variables: flashsale sale report first. More buyers:\nflashsale token sign --subject bob. Ctrl-C ends all of it.\n");
     Ok(text)
 }
 

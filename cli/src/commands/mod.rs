@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     client::{Api, ClientError, with_causes},
     demo::DemoError,
-    local::LocalError,
+    local::{LocalError, dev::DevError},
     tokens::KeyError,
 };
 
@@ -91,6 +91,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Deploy the real template on a local AWS with private servers, and keep it until Ctrl-C
     DeployLocal(local::DeployArgs),
+    /// Serve the functions for working on them, rebuilt at every change, with private servers
+    Dev,
     /// Bring a database to this version's schema; safe to repeat
     Migrate(migrate::MigrateArgs),
 }
@@ -117,6 +119,8 @@ enum CommandError {
     Database(#[from] PgSettingsError),
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    #[error(transparent)]
+    Dev(#[from] DevError),
     #[error("{0}")]
     Interrupted(&'static str),
 }
@@ -141,6 +145,7 @@ impl CommandError {
             | Self::Database(_)
             | Self::Client(ClientError::Address { .. }) => 2,
             Self::Migrate(_)
+            | Self::Dev(_)
             | Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
         }
     }
@@ -155,6 +160,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
         Command::DeployLocal(args) => local::deploy(args).await,
+        Command::Dev => local::dev().await,
         Command::Migrate(args) => migrate::run(args).await,
     };
     match outcome {
