@@ -1,4 +1,4 @@
-//! `flashsale deploy-local`: the real template on a local AWS, kept until it is stopped.
+//! `flashsale deploy-local`: the real template on this machine, kept until it is stopped; and what to paste then.
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
@@ -52,8 +52,10 @@ pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError
          export FLASHSALE_API={api}\n\
          export FLASHSALE_TOKEN={operator}\n\
          export BUYER={buyer}\n\
+         export FLASHSALE_KEY_FILE={}\n\
          export FLASHSALE_PAYMENT_SECRET={}\n\n\
          Then plan, approve and open a sale, and buy:\n\n",
+        stores.save_key()?.display(),
         stores.payment_secret
     );
     let body = r#"{"sku":"ph-15","name":"A phone","stock":100,"unit_price":{"amount_minor":9900,"currency":"CNY"},"limit":2,"opens_at":"2020-01-01T00:00:00Z","closes_at":"2100-01-01T00:00:00Z","payment_window_s":900,"shards":1}"#;
@@ -74,7 +76,7 @@ pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError
         // Writing to a string does not fail.
         writeln!(text, "{line}").ok();
     }
-    text.push_str("\nThe command takes the same variables: flashsale sale report first. Ctrl-C ends all of it.\n");
+    text.push_str("\nThe command takes the same variables: flashsale sale report first. More buyers:\nflashsale token sign --subject bob. Ctrl-C ends all of it.\n");
     Ok(text)
 }
 

@@ -1,7 +1,7 @@
 //! Everything that a sale needs, private and on this machine: Redis, PostgreSQL, and a local AWS with the real
 //! template on it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde_json::json;
 use shared::adapters::redis::RedisLedger;
@@ -60,6 +60,14 @@ impl LocalStores {
     #[must_use]
     pub fn probe(&self) -> LedgerProbe<RedisLedger> {
         LedgerProbe(Arc::new(RedisLedger::new(self.redis.settings())))
+    }
+
+    /// Writes the signing key beside Redis's own files, where it is removed with them, so that further
+    /// tokens can be made while all this runs.
+    pub fn save_key(&self) -> Result<PathBuf, DemoError> {
+        let path = self.redis.server().dir().join("signing-key.pem");
+        self.keys.save(&path)?;
+        Ok(path)
     }
 
     /// The private Redis.
