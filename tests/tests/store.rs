@@ -1,5 +1,10 @@
 //! The store of orders, sales and runs: one behaviour in memory and on a real PostgreSQL.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
 #[path = "store/closing.rs"]
 mod closing;
 #[path = "store/connections.rs"]
