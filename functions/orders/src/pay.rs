@@ -1,6 +1,6 @@
 //! What the payment provider reports.
 
-use shared::domain::{Order, OrderId, SaleId, UnixMillis};
+use shared::domain::{Order, OrderId, OrderRecord, RecordState, SaleId, UnixMillis};
 use shared::limits::PAYMENT_SEARCH_MS;
 use shared::mirror::{mirror_orders, shard_of};
 use shared::ports::{
@@ -94,11 +94,12 @@ where
                 return Ok(true);
             }
             let page = self.ledger.records(&shard, cursor).await?;
-            if page
-                .items
-                .iter()
-                .any(|(_, record)| record.order_id == order)
-            {
+            // A released one that SQL lacks was closed there before SQL was restored: nothing brings it again,
+            // and the money is due back.
+            let is_it = |record: &OrderRecord| {
+                record.order_id == order && record.state != RecordState::Released
+            };
+            if page.items.iter().any(|(_, record)| is_it(record)) {
                 return Ok(true);
             }
             cursor = page.next;

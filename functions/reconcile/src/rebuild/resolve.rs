@@ -1,7 +1,7 @@
 //! Writing to SQL what only Redis knows: adjustments, closings, then orders, by the very transactions that
 //! would have brought them there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use shared::domain::{
     AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, OrderRecord, OrderStatus,
@@ -56,7 +56,7 @@ where
             return Ok(());
         }
         let rows = self.store.orders(&ids).await?;
-        let mut rows: HashMap<OrderId, Order> = rows.into_iter().map(|o| (o.id, o)).collect();
+        let mut rows: BTreeMap<OrderId, Order> = rows.into_iter().map(|o| (o.id, o)).collect();
         let mut lacking = Vec::new();
         for (buyer, record) in records {
             match (record.state, rows.get(&record.order_id)) {

@@ -203,6 +203,19 @@ impl MemoryQueue {
         count
     }
 
+    /// The bodies of the messages that are still there and not in flight, those with a delay included.
+    #[must_use]
+    pub fn resting_bodies(&self, name: QueueName) -> Vec<String> {
+        self.step(|lanes, now| {
+            let in_flight = |m: &&Message| m.receive_count > 0 && m.visible_at > now;
+            let messages = lanes.lane(name).messages.iter();
+            messages
+                .filter(|m| !in_flight(m))
+                .map(|m| m.body.clone())
+                .collect()
+        })
+    }
+
     /// How many messages a queue holds, each state apart.
     #[must_use]
     pub fn depth(&self, name: QueueName) -> QueueDepth {

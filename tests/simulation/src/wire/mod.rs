@@ -12,7 +12,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -113,6 +113,8 @@ pub struct Network {
     away: [AtomicBool; 3],
     counts: [AtomicU32; Fault::ALL.len()],
     story: Mutex<Option<Vec<String>>>,
+    /// When the last frozen process thaws, and the last late copy arrives, in milliseconds of the run.
+    ghosts_until: AtomicU64,
     began: tokio::time::Instant,
 }
 
@@ -126,6 +128,7 @@ impl Network {
             away: Default::default(),
             counts: Default::default(),
             story: Mutex::new(tell.then(Vec::new)),
+            ghosts_until: AtomicU64::new(0),
             began: tokio::time::Instant::now(),
         })
     }
@@ -184,11 +187,26 @@ impl Network {
             .unwrap_or_default()
     }
 
+    /// When the last frozen process thaws, and the last late copy arrives, in milliseconds of the run.
+    #[must_use]
+    pub fn ghosts_until(&self) -> u64 {
+        self.ghosts_until.load(Ordering::Relaxed)
+    }
+
+    /// Something will still happen after `ms` from now, whatever the weather is then.
+    fn expect_ghost(&self, ms: u64) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.ghosts_until
+            .fetch_max(now.saturating_add(ms), Ordering::Relaxed);
+    }
+
     fn weather(&self) -> Weather {
         *self.weather.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_away(&self, place: Place) -> bool {
+    /// Whether a store is away.
+    #[must_use]
+    pub fn is_away(&self, place: Place) -> bool {
         self.away[place as usize].load(Ordering::Relaxed)
     }
 }
@@ -199,6 +217,7 @@ pub struct Process {
     network: Arc<Network>,
     name: Arc<str>,
     mortal: bool,
+    frozen_ms: Arc<AtomicU64>,
 }
 
 impl Process {
@@ -209,7 +228,23 @@ impl Process {
             network: Arc::clone(network),
             name: name.into(),
             mortal: true,
+            frozen_ms: Arc::default(),
         }
+    }
+
+    /// A process to which nothing happens, on its way neither.
+    #[must_use]
+    pub fn safe(network: &Arc<Network>, name: &str) -> Self {
+        Self {
+            mortal: false,
+            ..Self::new(network, name)
+        }
+    }
+
+    /// For how long it has been frozen in all.
+    #[must_use]
+    pub fn frozen_ms(&self) -> u64 {
+        self.frozen_ms.load(Ordering::Relaxed)
     }
 
     /// A moment at which the process may die or freeze.
@@ -230,6 +265,8 @@ impl Process {
             let ms = 1_000 + self.network.below(600_000);
             self.network
                 .tell(|| format!("{} freezes {when} {action} for {ms} ms", self.name));
+            self.network.expect_ghost(ms);
+            self.frozen_ms.fetch_add(ms, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
     }
@@ -270,7 +307,11 @@ impl Wire {
     {
         let network = &self.process.network;
         self.process.moment(action, "before").await;
-        let weather = network.weather();
+        let weather = if self.process.mortal {
+            network.weather()
+        } else {
+            Weather::default()
+        };
         self.delay().await;
         if network.is_away(self.place) {
             network.count(Fault::Away);
@@ -282,19 +323,26 @@ impl Wire {
         }
         if network.chance(weather.late) {
             network.count(Fault::Late);
-            let ms = self.timeout_ms + network.below(120_000);
+            // A database gives up on its own; a packet or a queue's front end does not.
+            let longest_ms = if self.place == Place::Store {
+                15_000
+            } else {
+                120_000
+            };
+            let ms = self.timeout_ms + network.below(longest_ms);
             self.later(action, ms, effect);
             return Err(self.nothing(action, &lost).await);
         }
         let mut reply = effect().await;
-        network.tell(|| format!("{} {action} -> {reply:?}", self.process.name));
+        network.tell(|| format!("{} {action} -> {}", self.process.name, brief(&reply)));
         if self.place == Place::Ledger && network.chance(weather.resent) {
             network.count(Fault::Resent);
             reply = effect().await;
             network.tell(|| {
                 format!(
-                    "{} {action}, sent again by the client -> {reply:?}",
-                    self.process.name
+                    "{} {action}, sent again by the client -> {}",
+                    self.process.name,
+                    brief(&reply)
                 )
             });
         }
@@ -332,11 +380,37 @@ impl Wire {
         E: std::fmt::Debug + Send + 'static,
     {
         let network = Arc::clone(&self.process.network);
+        network.expect_ghost(ms);
         let name = Arc::clone(&self.process.name);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(ms)).await;
             let reply = effect().await;
-            network.tell(|| format!("{name} {action}, a late copy -> {reply:?}"));
+            network.tell(|| format!("{name} {action}, a late copy -> {}", brief(&reply)));
         });
     }
+}
+
+/// A reply in a story: what a sale's plan is was said at the beginning.
+fn brief(reply: &impl std::fmt::Debug) -> String {
+    let mut text = format!("{reply:?}");
+    while let (Some(from), Some(to)) = (text.find(", plan: "), text.find(", status: ")) {
+        if from >= to {
+            break;
+        }
+        text.replace_range(from..to, "");
+    }
+    for noise in [
+        "UnixMillis",
+        "SaleId",
+        "BuyerId",
+        "OrderId",
+        "Units",
+        "Quantity",
+        "Epoch",
+        "Version",
+    ] {
+        text = text.replace(noise, "");
+    }
+    text.truncate(text.floor_char_boundary(400));
+    text
 }

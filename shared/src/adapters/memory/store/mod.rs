@@ -68,6 +68,11 @@ impl MemoryStore {
         self.step(|state, _| state.movements.clone())
     }
 
+    /// Lets a test look at the tables in place, or do to them what no transaction would.
+    pub fn tamper<T>(&self, with: impl FnOnce(&mut MemoryState) -> T) -> T {
+        self.step(|state, _| with(state))
+    }
+
     /// One atomic step at one moment.
     fn step<T>(&self, act: impl FnOnce(&mut MemoryState, UnixMillis) -> T) -> T {
         // A test that panicked inside a step has failed already; others may still look at the state.

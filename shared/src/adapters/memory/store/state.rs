@@ -190,4 +190,51 @@ impl MemoryState {
             .iter()
             .position(|(adjustment, _)| adjustment.sale_id == *sale && adjustment.id == *id)
     }
+
+    /// A sale's row.
+    #[must_use]
+    pub fn sale_row(&self, id: &SaleId) -> Option<&Sale> {
+        self.sales.get(id)
+    }
+
+    /// An order's row.
+    #[must_use]
+    pub fn order_row(&self, id: OrderId) -> Option<&Order> {
+        self.orders.get(&id).map(|row| &row.order)
+    }
+
+    /// A sale's available units, the units of its live orders, and its total.
+    #[must_use]
+    pub fn balance(&self, id: &SaleId) -> Option<(u64, u64, u64)> {
+        let sale = self.sales.get(id)?;
+        let orders = self.orders.values().map(|row| &row.order);
+        let live = orders.filter(|order| order.sale_id == *id && order.status.is_live());
+        let units: u64 = live.map(|order| order.quantity.units().get()).sum();
+        Some((sale.available.get(), units, sale.total.get()))
+    }
+
+    /// Makes a closed order live again, which no transaction does; for a test that must notice. False when
+    /// there is no such order, or no room for it.
+    pub fn revive(&mut self, id: OrderId) -> bool {
+        let Some(row) = self.orders.get_mut(&id) else {
+            return false;
+        };
+        let order = &mut row.order;
+        let buyer = (order.sale_id.clone(), order.buyer_id.clone());
+        let sale = self.sales.get_mut(&order.sale_id);
+        let rest = sale
+            .as_ref()
+            .and_then(|sale| sale.available.checked_sub(order.quantity.units()));
+        let (Some(sale), Some(rest)) = (sale, rest) else {
+            return false;
+        };
+        if order.status.is_live() || self.live.contains_key(&buyer) {
+            return false;
+        }
+        sale.available = rest;
+        order.status = OrderStatus::AwaitingPayment;
+        order.closed_at = None;
+        self.live.insert(buyer, id);
+        true
+    }
 }

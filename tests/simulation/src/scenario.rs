@@ -1,0 +1,415 @@
+//! What a seed decides before anything runs: the sale, the people, the weather, the disasters.
+
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+
+use crate::wire::{Fault, Weather};
+
+/// One run, as its seed draws it.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The seed.
+    pub seed: u64,
+    /// Slices of the stock.
+    pub shards: u64,
+    /// Units at the start.
+    pub stock: u64,
+    /// Units per buyer.
+    pub limit: u64,
+    /// Time to pay.
+    pub payment_window_s: u64,
+    /// When the sale opens.
+    pub opens_ms: u64,
+    /// When the weather turns fair.
+    pub fair_ms: u64,
+    /// When the window ends.
+    pub closes_ms: u64,
+    /// How far clocks of processes are off, at most.
+    pub skew_ms: u64,
+    /// Records on a page of a walk.
+    pub page_rows: usize,
+    /// The weather before it turns fair.
+    pub weather: Weather,
+    /// Chance that a delivery comes twice, in 1/1000.
+    pub double_delivery: u32,
+    /// Chance that a delivery comes late, in 1/1000.
+    pub delayed_delivery: u32,
+    /// Who buys.
+    pub buyers: Vec<BuyerPlan>,
+    /// What operators do while it sells.
+    pub operator: Vec<OperatorStep>,
+    /// What is lost.
+    pub disasters: Vec<Disaster>,
+}
+
+/// One buyer.
+#[derive(Debug, Clone)]
+pub struct BuyerPlan {
+    /// Her number: her name survives when others are cut.
+    pub number: usize,
+    /// What she wants, one after the other.
+    pub intents: Vec<Intent>,
+}
+
+/// One wish to buy, under one key.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    /// Not before this.
+    pub at_ms: u64,
+    /// Units.
+    pub quantity: u64,
+    /// Clicks at once.
+    pub clicks: u32,
+    /// Attempts before she gives up.
+    pub patience: u32,
+    /// Replays after she won, each so long after the last.
+    pub replays_ms: Vec<u64>,
+    /// What she does with what she won.
+    pub then: Then,
+}
+
+/// What a winner does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Pays after so long.
+    Pay {
+        /// After so long.
+        after_ms: u64,
+        /// How often the provider reports it.
+        reports: u32,
+        /// Whether the amount is wrong.
+        wrong_amount: bool,
+        /// Whether she pays a second time.
+        twice: bool,
+    },
+    /// Cancels after so long.
+    Cancel {
+        /// After so long.
+        after_ms: u64,
+    },
+    /// Lets it expire.
+    Ignore,
+}
+
+/// What an operator does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorStep {
+    /// When.
+    pub at_ms: u64,
+    /// What.
+    pub act: Act,
+}
+
+/// An operator's action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Suspends, and resumes after so long.
+    Suspend {
+        /// After so long.
+        for_ms: u64,
+        /// How often, one right after the other.
+        times: u32,
+    },
+    /// Restocks or withdraws.
+    Adjust {
+        /// By so much.
+        delta: i64,
+    },
+    /// Closes.
+    Close,
+    /// Presses "load" again while it sells.
+    PreheatAgain,
+    /// Refunds the first paid order.
+    Refund,
+    /// Starts a reconcile by hand.
+    Reconcile,
+}
+
+/// What is lost, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disaster {
+    /// When.
+    pub at_ms: u64,
+    /// What.
+    pub kind: DisasterKind,
+}
+
+/// A loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisasterKind {
+    /// Redis fails over and loses its newest writes.
+    LostTail {
+        /// So much of them.
+        tail_ms: u64,
+    },
+    /// Redis restarts empty.
+    LostAll,
+    /// One shard is gone.
+    LostShard,
+    /// SQL is restored to an earlier point.
+    SqlRestored {
+        /// So far back.
+        back_ms: u64,
+    },
+    /// A store is away for so long: 0 Redis, 1 SQL, 2 the queue.
+    Away {
+        /// Which.
+        place: u8,
+        /// For so long.
+        for_ms: u64,
+    },
+}
+
+/// Something left out of a run, to shorten its story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Buyer so-and-so.
+    Buyer(usize),
+    /// The operator's n-th step.
+    Operator(usize),
+    /// The n-th disaster.
+    Disaster(usize),
+    /// One kind of fault.
+    Fault(Fault),
+}
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Buyer(n) => write!(f, "buyer:{n}"),
+            Self::Operator(n) => write!(f, "operator:{n}"),
+            Self::Disaster(n) => write!(f, "disaster:{n}"),
+            Self::Fault(fault) => write!(f, "fault:{fault:?}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Cut {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text}: expected buyer:N, operator:N, disaster:N or fault:NAME");
+        let (what, which) = text.split_once(':').ok_or_else(bad)?;
+        let number = || which.parse::<usize>().map_err(|_| bad());
+        match what {
+            "buyer" => Ok(Self::Buyer(number()?)),
+            "operator" => Ok(Self::Operator(number()?)),
+            "disaster" => Ok(Self::Disaster(number()?)),
+            "fault" => Fault::ALL
+                .into_iter()
+                .find(|fault| format!("{fault:?}") == which)
+                .map(Self::Fault)
+                .ok_or_else(bad),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// Draws from a seed.
+struct Dice(SmallRng);
+
+impl Dice {
+    fn range(&mut self, from: u64, to: u64) -> u64 {
+        self.0.random_range(from..=to)
+    }
+    fn one_in(&mut self, n: u64) -> bool {
+        self.range(1, n) == 1
+    }
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        let last = from.len() as u64 - 1;
+        from[usize::try_from(self.range(0, last)).unwrap_or(0)]
+    }
+    /// A rate in 1/1000, often none.
+    fn rate(&mut self, some: &[u32]) -> u32 {
+        if self.one_in(2) { self.pick(some) } else { 0 }
+    }
+}
+
+impl Scenario {
+    /// The run of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut dice = Dice(SmallRng::seed_from_u64(seed ^ 0x5ca1_ab1e_0000_0001));
+        let opens_ms = dice.range(30_000, 60_000);
+        let length_ms = dice.range(120_000, 420_000);
+        let fair_ms = opens_ms + length_ms;
+        let limit = dice.range(1, 3);
+        let stock = dice.range(2, 8);
+        let closes_ms = if dice.one_in(4) {
+            fair_ms - dice.range(0, 60_000)
+        } else {
+            fair_ms + 20_000_000
+        };
+        let buyers = dice.range(4, 12);
+        let mut scenario = Self {
+            seed,
+            shards: dice.range(1, 2),
+            stock,
+            limit,
+            payment_window_s: dice.pick(&[5, 20, 60, 180, 600]),
+            opens_ms,
+            fair_ms,
+            closes_ms,
+            skew_ms: dice.pick(&[0, 0, 300, 3_000]),
+            page_rows: usize::try_from(dice.pick(&[1, 2, 500])).unwrap_or(500),
+            weather: draw_weather(&mut dice),
+            double_delivery: dice.rate(&[30, 100, 300]),
+            delayed_delivery: dice.rate(&[30, 100, 300]),
+            buyers: Vec::new(),
+            operator: Vec::new(),
+            disasters: Vec::new(),
+        };
+        for number in 0..usize::try_from(buyers).unwrap_or(4) {
+            let buyer = scenario.draw_buyer(&mut dice, number);
+            scenario.buyers.push(buyer);
+        }
+        scenario.draw_operator(&mut dice);
+        scenario.draw_disasters(&mut dice);
+        scenario
+    }
+
+    /// The same run without some of it.
+    #[must_use]
+    pub fn without(mut self, cuts: &[Cut]) -> Self {
+        let keep = |cut: Cut| !cuts.contains(&cut);
+        self.buyers.retain(|buyer| keep(Cut::Buyer(buyer.number)));
+        let mut at = 0..;
+        self.operator
+            .retain(|_| keep(Cut::Operator(at.next().unwrap_or(0))));
+        let mut at = 0..;
+        self.disasters
+            .retain(|_| keep(Cut::Disaster(at.next().unwrap_or(0))));
+        for cut in cuts {
+            if let Cut::Fault(fault) = cut {
+                self.calm(*fault);
+            }
+        }
+        self
+    }
+
+    fn calm(&mut self, fault: Fault) {
+        let weather = &mut self.weather;
+        match fault {
+            Fault::RequestLost => weather.request_lost = 0,
+            Fault::ReplyLost => weather.reply_lost = 0,
+            Fault::Late => weather.late = 0,
+            Fault::Resent => weather.resent = 0,
+            Fault::Duplicate => weather.duplicate = 0,
+            Fault::Crash => weather.crash = 0,
+            Fault::Freeze => weather.freeze = 0,
+            Fault::DoubleDelivery => self.double_delivery = 0,
+            Fault::DelayedDelivery => self.delayed_delivery = 0,
+            Fault::Away
+            | Fault::LostTail
+            | Fault::LostAll
+            | Fault::LostShard
+            | Fault::SqlRestored => {}
+        }
+    }
+
+    fn draw_buyer(&self, dice: &mut Dice, number: usize) -> BuyerPlan {
+        let mut at_ms = if dice.one_in(3) {
+            self.opens_ms.saturating_sub(dice.range(0, 2_000))
+        } else {
+            self.opens_ms + dice.range(0, (self.fair_ms - self.opens_ms) * 2 / 3)
+        };
+        let count = dice.pick(&[1, 1, 1, 2, 3]);
+        let intents = (0..count)
+            .map(|_| {
+                at_ms += dice.range(0, 30_000);
+                Intent {
+                    at_ms,
+                    quantity: if dice.one_in(25) {
+                        self.limit + 1
+                    } else {
+                        dice.range(1, self.limit)
+                    },
+                    clicks: dice.pick(&[1, 1, 1, 2, 3]),
+                    patience: u32::try_from(dice.range(2, 10)).unwrap_or(2),
+                    replays_ms: (0..dice.range(0, 3))
+                        .map(|_| dice.range(100, 60_000))
+                        .collect(),
+                    then: self.draw_then(dice),
+                }
+            })
+            .collect();
+        BuyerPlan { number, intents }
+    }
+
+    fn draw_then(&self, dice: &mut Dice) -> Then {
+        let window_ms = self.payment_window_s * 1_000;
+        match dice.range(0, 9) {
+            0..=4 => Then::Pay {
+                after_ms: if dice.one_in(5) {
+                    window_ms + dice.range(0, 20_000)
+                } else {
+                    dice.range(500, window_ms)
+                },
+                reports: dice.pick(&[1, 1, 2, 3]),
+                wrong_amount: dice.one_in(12),
+                twice: dice.one_in(12),
+            },
+            5..=7 => Then::Cancel {
+                after_ms: dice.range(500, window_ms),
+            },
+            _ => Then::Ignore,
+        }
+    }
+
+    fn draw_operator(&mut self, dice: &mut Dice) {
+        for _ in 0..dice.pick(&[0, 1, 1, 2, 3, 4]) {
+            let act = match dice.range(0, 11) {
+                0..=2 => Act::Suspend {
+                    for_ms: dice.range(2_000, 60_000),
+                    times: dice.pick(&[1, 1, 2, 4]),
+                },
+                3..=5 => Act::Adjust {
+                    delta: i64::try_from(dice.range(1, 4)).unwrap_or(1),
+                },
+                6..=8 => Act::Adjust {
+                    delta: -i64::try_from(dice.range(1, 4)).unwrap_or(1),
+                },
+                9 if dice.one_in(3) => Act::Close,
+                9 => Act::Reconcile,
+                10 => Act::PreheatAgain,
+                _ => Act::Refund,
+            };
+            let at_ms = dice.range(self.opens_ms.saturating_sub(10_000), self.fair_ms);
+            self.operator.push(OperatorStep { at_ms, act });
+        }
+    }
+
+    fn draw_disasters(&mut self, dice: &mut Dice) {
+        for _ in 0..dice.pick(&[0, 0, 0, 1, 1, 2]) {
+            let kind = match dice.range(0, 9) {
+                0..=2 => DisasterKind::LostTail {
+                    tail_ms: dice.range(5, 30_000),
+                },
+                3 => DisasterKind::LostAll,
+                4 => DisasterKind::LostShard,
+                5..=6 => DisasterKind::SqlRestored {
+                    back_ms: dice.range(100, 60_000),
+                },
+                _ => DisasterKind::Away {
+                    place: u8::try_from(dice.range(0, 2)).unwrap_or(0),
+                    for_ms: dice.range(500, 60_000),
+                },
+            };
+            let at_ms = dice.range(self.opens_ms, self.fair_ms - 5_000);
+            self.disasters.push(Disaster { at_ms, kind });
+        }
+    }
+}
+
+fn draw_weather(dice: &mut Dice) -> Weather {
+    if dice.one_in(10) {
+        return Weather::default();
+    }
+    Weather {
+        request_lost: dice.rate(&[10, 40, 120]),
+        reply_lost: dice.rate(&[10, 40, 120]),
+        late: dice.rate(&[10, 40, 120]),
+        resent: dice.rate(&[10, 40, 120]),
+        duplicate: dice.rate(&[10, 40, 120]),
+        crash: dice.rate(&[5, 20, 60]),
+        freeze: dice.rate(&[2, 8, 20]),
+    }
+}

@@ -1,0 +1,202 @@
+//! Looking at all stores at one moment, as no process can.
+
+use std::collections::BTreeMap;
+
+use shared::{
+    adapters::memory::QueueName,
+    domain::{BuyerId, Order, OrderId, OrderMessage, OrderRecord, RecordState, Sale, UnixMillis},
+};
+
+use super::Stage;
+use crate::{
+    oracle::{Loss, Oracle},
+    wire::Fault,
+};
+
+/// A record's units.
+#[must_use]
+pub fn units_of(record: &OrderRecord) -> u64 {
+    record.quantity.map_or(0, |quantity| quantity.get().into())
+}
+
+/// A record that holds units.
+#[must_use]
+pub fn is_live(record: &OrderRecord) -> bool {
+    matches!(record.state, RecordState::Held | RecordState::Confirmed)
+}
+
+impl Stage {
+    /// The sale's row.
+    #[must_use]
+    pub fn sale(&self) -> Option<Sale> {
+        self.store
+            .tamper(|tables| tables.sale_row(&self.watch.sale).cloned())
+    }
+
+    /// An order's row.
+    #[must_use]
+    pub fn order(&self, id: OrderId) -> Option<Order> {
+        self.store.tamper(|tables| tables.order_row(id).cloned())
+    }
+
+    /// Every record in Redis, of every shard.
+    #[must_use]
+    pub fn records(&self) -> BTreeMap<BuyerId, OrderRecord> {
+        let mut all = BTreeMap::new();
+        for shard in &self.shards {
+            self.ledger.tamper(shard, |state| {
+                all.extend(
+                    state
+                        .orders
+                        .iter()
+                        .map(|(buyer, record)| (buyer.clone(), record.clone())),
+                );
+            });
+        }
+        all
+    }
+
+    /// Whether Redis has this order live.
+    #[must_use]
+    pub fn holds(&self, buyer: &BuyerId, order: OrderId) -> bool {
+        let mut found = false;
+        for shard in &self.shards {
+            self.ledger.tamper(shard, |state| {
+                found |= state
+                    .orders
+                    .get(buyer)
+                    .is_some_and(|r| r.order_id == order && is_live(r));
+            });
+        }
+        found
+    }
+
+    /// The direction rule, while no store lost anything.
+    pub fn check_direction(&self) {
+        if self.watch.lossy() {
+            return;
+        }
+        let Some(available) = self.store.tamper(|tables| {
+            tables
+                .sale_row(&self.watch.sale)
+                .map(|sale| sale.available.get())
+        }) else {
+            return;
+        };
+        let (mut stock, mut held) = (0, 0);
+        for shard in &self.shards {
+            self.ledger.tamper(shard, |state| {
+                stock += state.stock;
+                self.store.tamper(|tables| {
+                    // A row decides an order, whatever a late copy told Redis of it.
+                    let undecided = state.orders.values().filter(|record| {
+                        record.state == RecordState::Held
+                            && tables.order_row(record.order_id).is_none()
+                    });
+                    held += undecided.map(units_of).sum::<u64>();
+                });
+            });
+        }
+        if stock + held > available {
+            self.watch.broken(Oracle::Direction, || {
+                format!("stock {stock} + held {held} > available {available}")
+            });
+        }
+    }
+
+    /// I2, and that what was closed stays closed.
+    pub fn check_rows(&self, touched: &[OrderId]) {
+        let (balanced, revived) = self.store.tamper(|tables| {
+            let mut seen = self.watch.seen();
+            let mut revived = None;
+            for id in touched {
+                match tables.order_row(*id) {
+                    Some(row) if row.status.is_live() => {
+                        if seen.closed.contains(id) {
+                            revived = Some(*id);
+                        }
+                    }
+                    Some(_) => {
+                        seen.closed.insert(*id);
+                    }
+                    None => {}
+                }
+            }
+            (tables.balance(&self.watch.sale), revived)
+        });
+        if let Some((available, live, total)) = balanced
+            && available + live != total
+        {
+            self.watch.broken(Oracle::Oversold, || {
+                format!("available {available} + live {live} is not total {total}")
+            });
+        }
+        if let Some(id) = revived {
+            self.watch
+                .broken(Oracle::ClosedLives, || format!("order {id}"));
+        }
+    }
+
+    /// Does something that loses data, and notes what the protocol's exceptions may rest on.
+    pub fn lose(&self, now: UnixMillis, kind: Fault, act: impl FnOnce()) {
+        let before = self.records();
+        let total_before = self.total_in_ledger();
+        act();
+        let after = self.records();
+        let queued: Vec<OrderId> = self
+            .queue
+            .resting_bodies(QueueName::Orders)
+            .iter()
+            .filter_map(|body| OrderMessage::from_json(body).ok())
+            .map(|message| message.order_id)
+            .collect();
+        let in_flight = self.queue.depth(QueueName::Orders).in_flight > 0;
+        let mut seen = self.watch.seen();
+        let sql = kind == Fault::SqlRestored;
+        seen.losses.push(Loss { at: now, sql });
+        seen.guarded.clear();
+        seen.suspended = false;
+        let closed_before = seen.closed.clone();
+        if sql {
+            seen.closed.clear();
+        } else if kind == Fault::LostTail {
+            seen.units_lost += before
+                .iter()
+                .filter(|(_, record)| is_live(record))
+                .filter(|(buyer, record)| {
+                    !after
+                        .get(*buyer)
+                        .is_some_and(|r| r.order_id == record.order_id && is_live(r))
+                })
+                .map(|(_, record)| units_of(record))
+                .sum::<u64>();
+            seen.units_lost += self.total_in_ledger().saturating_sub(total_before);
+        }
+        let gone: Vec<OrderId> = seen
+            .accepted
+            .iter()
+            .filter(|(id, (buyer, _))| {
+                let in_redis = after
+                    .get(buyer)
+                    .is_some_and(|record| record.order_id == **id);
+                // A message in flight may be one whose commit SQL has just forgotten.
+                let in_queue = queued.contains(id) || (in_flight && !sql);
+                // Of an order that was closed nothing is left to be lost.
+                let closed = closed_before.contains(id);
+                self.order(**id).is_none() && (closed || !(in_redis || in_queue))
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        seen.excused.extend(gone);
+    }
+
+    /// Units that the shards think they have.
+    #[must_use]
+    pub fn total_in_ledger(&self) -> u64 {
+        let mut total = 0;
+        for shard in &self.shards {
+            self.ledger.tamper(shard, |state| total += state.total);
+        }
+        total
+    }
+}
