@@ -4,7 +4,8 @@ std = "min"
 max_line_length = 120
 read_globals = {
   "redis", "KEYS", "ARGV", "unpack",
-  "now_ms", "wrong_epoch", "is_count", "digits", "counters", "stock", "debt", "give", "take_owed", "token",
+  "now_ms", "wrong_epoch", "is_count", "digits", "counters", "stock", "debt", "give", "take_owed", "save_stock", "token",
+  "quantity",
   "read_record", "move_claim",
 }
 -- Given to the script that includes them, so not used in the fragment itself.

@@ -60,5 +60,5 @@ if total < 0 or total > STOCK_MAX then
   return 'bad_argument total'
 end
 redis.call('HSET', KEYS[2], id, 'a ' .. delta_text)
-redis.call('HSET', KEYS[1], 'stock', digits(stock), 'debt', digits(debt), 'total', digits(total))
+save_stock('total', digits(total))
 return 'applied'

@@ -79,7 +79,7 @@ for i = 2, #ARGV, 2 do
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[2], unpack(changed))
-  redis.call('HSET', KEYS[1], 'stock', digits(stock), 'debt', digits(debt))
+  save_stock()
   redis.call('SREM', KEYS[3], unpack(settled))
 end
 return table.concat(words, ' ')

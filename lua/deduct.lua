@@ -8,8 +8,9 @@
 --
 -- The fast path compares one token (epoch and gate version) that exists only while the shard sells, so the
 -- caller's copies of limit and window are known to be current; a caller who has none, or wants more than
--- their limit, sends a token that matches nothing. Whatever the fast path cannot answer, the rest explains
--- from the shard's own fields.
+-- their limit, sends a token that matches nothing. With an empty stock the token has a `!` behind it, which is
+-- all that a loser's call needs to read. Whatever the fast path cannot answer, the rest explains from the
+-- shard's own fields.
 --
 -- KEYS
 --   1  sale       hash: the shard's counters
@@ -35,7 +36,7 @@
 --   order_closed RECORD       this very order was released
 --   key_reused RECORD         this very order, asked for with another body
 --   already_ordered RECORD    another live order of this buyer
---   terms LIMIT OPENS_MS CLOSES_MS TOKEN  would be admitted; ask again with these
+--   terms LIMIT OPENS_MS CLOSES_MS TOKEN  the caller's are not in force; ask again with these
 --   not_loaded                no such shard
 --   stale_epoch N             the shard has epoch N
 --   recovering                a guard is raised
@@ -47,40 +48,42 @@
 --   too_late                  arrived after not_after_ms
 --   bad_argument WORD         a malformed argument; nothing was done
 local record = redis.call('HGET', KEYS[2], ARGV[1])
-local order = string.sub(ARGV[2], 3, 38)
-if record and string.byte(record) == 114 and string.sub(record, 3, 38) ~= order then
+if record and string.byte(record) == 114 and string.sub(record, 3, 38) ~= string.sub(ARGV[2], 3, 38) then
   record = false -- released, and another order: as if there were none
-end
-
--- The quantity is read from the record itself, so that both can never differ.
-local quantity = string.match(ARGV[2], '^([1-9]%d?%d?%d?) %x+ %x+ $', 40)
-if not quantity then
-  return 'bad_argument record'
 end
 
 local counted = false
 if not record then
-  local sale = redis.call('HMGET', KEYS[1], 'token', 'stock')
-  if sale[1] == ARGV[3] then
+  local token = redis.call('HGET', KEYS[1], 'token')
+  if token == ARGV[3] then
+    -- @include quantity
     -- @include attempt
     counted = true
-    if sale[2] == '0' then
-      return 0
-    end
+    local stock = redis.call('HGET', KEYS[1], 'stock')
     -- @include clock
-    if now_ms >= tonumber(ARGV[4]) and now_ms < tonumber(ARGV[5]) and now_ms <= tonumber(ARGV[6])
-      and tonumber(sale[2]) >= tonumber(quantity) then
+    local left = tonumber(stock) - quantity
+    if left >= 0 and now_ms >= tonumber(ARGV[4]) and now_ms < tonumber(ARGV[5]) and now_ms <= tonumber(ARGV[6]) then
       redis.call('SADD', KEYS[3], ARGV[1])
-      redis.call('HINCRBY', KEYS[1], 'stock', '-' .. quantity)
+      if left == 0 then
+        redis.call('HSET', KEYS[1], 'stock', '0', 'token', token .. '!')
+      else
+        redis.call('HINCRBY', KEYS[1], 'stock', '-' .. quantity)
+      end
       redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. now_ms)
       return now_ms
     end
+  elseif token == ARGV[3] .. '!' then
+    -- @include attempt
+    return 0
   end
 end
 
+-- @include quantity
 local epoch = string.match(ARGV[3], '^(%d+)%.')
 if not epoch then
   return 'bad_argument token'
+elseif not string.find(ARGV[2], '^h %x[%x-]+ %d+ %x+ %x+ $') then
+  return 'bad_argument record'
 end
 -- @include clock
 -- @include epoch
@@ -94,6 +97,7 @@ if record then
     return 'too_late'
   end
   -- @include claims
+  local order = string.sub(ARGV[2], 3, 38)
   local words = read_record(record)
   local mine = read_record(ARGV[2] .. '0')
   if words.state == 'r' then
@@ -120,6 +124,11 @@ if guard ~= 'none' then
 elseif gate ~= 'open' then
   return gate
 end
+local in_force = string.match(token, '^[^!]*')
+if tonumber(quantity) <= tonumber(limit) and in_force ~= ARGV[3] then
+  -- Not counted as an attempt: the same one comes again with these terms.
+  return table.concat({ 'terms', limit, opens_ms, closes_ms, in_force }, ' ')
+end
 local answer
 if stock == '0' then
   answer = 0
@@ -131,9 +140,6 @@ elseif tonumber(quantity) > tonumber(limit) then
   answer = 'over_limit ' .. limit
 elseif tonumber(quantity) > tonumber(stock) then
   answer = -tonumber(stock)
-elseif token ~= ARGV[3] then
-  -- Not counted as an attempt: the same one comes again with these terms.
-  return table.concat({ 'terms', limit, opens_ms, closes_ms, token }, ' ')
 else
   answer = 'too_late'
 end

@@ -23,12 +23,12 @@ elseif not (is_count(version) and is_count(limit) and is_count(opens_ms) and is_
   return 'bad_argument number'
 end
 -- @include token
-local sale = redis.call('HMGET', KEYS[1], 'epoch', 'guard', 'gate_version')
+local sale = redis.call('HMGET', KEYS[1], 'epoch', 'guard', 'gate_version', 'stock')
 if not sale[1] then
   return 'not_loaded'
 elseif tonumber(version) < tonumber(sale[3]) then
   return 'older ' .. sale[3]
 end
 redis.call('HSET', KEYS[1], 'gate', gate, 'gate_version', version, 'limit', limit, 'opens_ms', opens_ms,
-  'closes_ms', closes_ms, 'token', token(sale[1], version, gate, sale[2]))
+  'closes_ms', closes_ms, 'token', token(sale[1], version, gate, sale[2], sale[4]))
 return 'set'

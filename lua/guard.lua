@@ -32,19 +32,19 @@ if wrong then
   return wrong
 end
 -- @include token
-local sale = redis.call('HMGET', KEYS[1], 'guard', 'guard_since_ms', 'gate', 'gate_version')
+local sale = redis.call('HMGET', KEYS[1], 'guard', 'guard_since_ms', 'gate', 'gate_version', 'stock')
 local current = sale[1]
 if action == 'raise' then
   if current == 'rebuilding' then
     guard = current
   end
   redis.call('HSET', KEYS[1], 'guard', guard, 'guard_since_ms', digits(now_ms),
-    'token', token(epoch, sale[4], sale[3], guard))
+    'token', token(epoch, sale[4], sale[3], guard, sale[5]))
   return 'raised'
 elseif current == 'none' then
   return 'lifted'
 elseif current ~= guard or tonumber(sale[2]) >= tonumber(pass_began_ms) then
   return 'newer'
 end
-redis.call('HSET', KEYS[1], 'guard', 'none', 'token', token(epoch, sale[4], sale[3], 'none'))
+redis.call('HSET', KEYS[1], 'guard', 'none', 'token', token(epoch, sale[4], sale[3], 'none', sale[5]))
 return 'lifted'

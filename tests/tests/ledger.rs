@@ -1,6 +1,13 @@
 //! The ledger: its contract on memory and on every real server, its scripts, and its behaviour when the way
 //! to Redis breaks.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
+#[path = "ledger/buying.rs"]
+mod buying;
 #[path = "ledger/contract.rs"]
 mod contract;
 #[path = "ledger/differential.rs"]
@@ -13,3 +20,7 @@ mod fixture;
 mod headers;
 #[path = "ledger/naive.rs"]
 mod naive;
+#[path = "ledger/readings.rs"]
+mod readings;
+#[path = "ledger/repair.rs"]
+mod repair;

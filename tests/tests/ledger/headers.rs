@@ -29,13 +29,11 @@ fn parse(script: &Script) -> Header {
         match text.trim() {
             name @ ("KEYS" | "ARGV" | "REPLIES") => section = name,
             "" => {}
+            // Continued lines of a reply are indented further.
+            _ if section == "REPLIES" && text.starts_with("    ") => {}
             entry if section == "REPLIES" => {
-                // Continued lines are indented further.
-                if text.starts_with("   ") && !text.starts_with("    ") {
-                    header
-                        .replies
-                        .insert(entry.split([' ', ':']).next().unwrap().to_owned());
-                }
+                let word = entry.split([' ', ':']).next().unwrap();
+                header.replies.insert(word.to_owned());
             }
             entry if !section.is_empty() => {
                 let mut words = entry.split_whitespace();

@@ -29,7 +29,7 @@ impl Script {
     }
 }
 
-const INCLUDES: [(&str, &str); 7] = [
+const INCLUDES: [(&str, &str); 8] = [
     (
         "attempt",
         include_str!("../../../../lua/include/attempt.lua"),
@@ -38,6 +38,10 @@ const INCLUDES: [(&str, &str); 7] = [
     ("clock", include_str!("../../../../lua/include/clock.lua")),
     ("counts", include_str!("../../../../lua/include/counts.lua")),
     ("epoch", include_str!("../../../../lua/include/epoch.lua")),
+    (
+        "quantity",
+        include_str!("../../../../lua/include/quantity.lua"),
+    ),
     ("stock", include_str!("../../../../lua/include/stock.lua")),
     ("token", include_str!("../../../../lua/include/token.lua")),
 ];
