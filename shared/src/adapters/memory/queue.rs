@@ -286,3 +286,73 @@ impl OrderQueue for MemoryQueue {
         Ok(self.depth(QueueName::Orders))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Hand(Arc<AtomicU64>);
+
+    impl Hand {
+        fn pass(&self, ms: u64) {
+            self.0.fetch_add(ms, Ordering::Relaxed);
+        }
+    }
+
+    impl Clock for Hand {
+        fn now(&self) -> UnixMillis {
+            UnixMillis::new(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    fn queue() -> (MemoryQueue, Hand) {
+        let clock = Hand::default();
+        (MemoryQueue::new(clock.clone()), clock)
+    }
+
+    #[test]
+    fn a_message_not_deleted_comes_again_and_an_old_receipt_deletes_nothing() {
+        let (queue, clock) = queue();
+        queue.put(QueueName::Orders, "one", 0);
+        let first = queue.receive(QueueName::Orders, 10).remove(0);
+        assert_eq!(queue.receive(QueueName::Orders, 10), []);
+        assert_eq!(queue.depth(QueueName::Orders).in_flight, 1);
+        clock.pass(ORDER_QUEUE_VISIBILITY_MS);
+        let second = queue.receive(QueueName::Orders, 10).remove(0);
+        assert_eq!(second.receive_count, 2);
+        assert!(!queue.delete(QueueName::Orders, first.receipt));
+        assert!(queue.delete(QueueName::Orders, second.receipt));
+        assert_eq!(queue.depth(QueueName::Orders).all(), 0);
+    }
+
+    #[test]
+    fn a_message_received_too_often_is_a_dead_letter_until_it_is_redriven() {
+        let (queue, clock) = queue();
+        queue.put(QueueName::Orders, "bad", 0);
+        for _ in 0..MAX_RECEIVE_COUNT {
+            assert_eq!(queue.receive(QueueName::Orders, 1).len(), 1);
+            assert_eq!(queue.dead_letters(QueueName::Orders).len(), 0);
+            clock.pass(ORDER_QUEUE_VISIBILITY_MS);
+        }
+        assert_eq!(queue.receive(QueueName::Orders, 1), []);
+        assert_eq!(queue.dead_letters(QueueName::Orders), ["bad"]);
+        assert_eq!(queue.redrive(QueueName::Orders), 1);
+        assert_eq!(queue.receive(QueueName::Orders, 1)[0].receive_count, 1);
+    }
+
+    #[test]
+    fn a_delayed_message_waits_and_a_copy_comes_beside_it() {
+        let (queue, clock) = queue();
+        queue.put(QueueName::Expiries, "later", 10);
+        assert_eq!(queue.depth(QueueName::Expiries).delayed, 1);
+        let next = queue.next_visible_at(QueueName::Expiries);
+        assert_eq!(next, Some(UnixMillis::new(10_000)));
+        assert!(queue.duplicate(QueueName::Expiries, 0));
+        assert_eq!(queue.receive(QueueName::Expiries, 10).len(), 1);
+        clock.pass(10_000);
+        assert_eq!(queue.receive(QueueName::Expiries, 10).len(), 1);
+    }
+}
