@@ -38,7 +38,9 @@ fn search(
 
 #[test]
 fn thousands_of_sales_keep_every_promise() {
-    let broken = search(2_000, &Options::default(), |outcome| !outcome.violations.is_empty());
+    let broken = search(2_000, &Options::default(), |outcome| {
+        !outcome.violations.is_empty()
+    });
     if let Some(outcome) = broken {
         let seed = outcome.seed;
         panic!(
@@ -50,9 +52,16 @@ fn thousands_of_sales_keep_every_promise() {
 
 #[test]
 fn a_seed_tells_the_same_story_every_time() {
-    let options = Options { tell: true, ..Options::default() };
+    let options = Options {
+        tell: true,
+        ..Options::default()
+    };
     for seed in 0..20 {
-        assert_eq!(run(seed, &options).story, run(seed, &options).story, "seed {seed}");
+        assert_eq!(
+            run(seed, &options).story,
+            run(seed, &options).story,
+            "seed {seed}"
+        );
     }
 }
 
@@ -60,10 +69,20 @@ fn a_seed_tells_the_same_story_every_time() {
 fn every_wrong_build_is_caught_by_an_oracle_that_it_names() {
     for flaw in Flaw::value_variants() {
         let flaws = flaw.with_partner();
-        let options = Options { flaws: Flaws::new(&flaws), ..Options::default() };
+        let options = Options {
+            flaws: Flaws::new(&flaws),
+            ..Options::default()
+        };
         let caught = search(flaw.within_runs(), &options, |outcome| {
-            outcome.violations.iter().any(|broken| flaw.caught_by().contains(&broken.oracle))
+            outcome
+                .violations
+                .iter()
+                .any(|broken| flaw.caught_by().contains(&broken.oracle))
         });
-        assert!(caught.is_some(), "{flaws:?} not caught within {} runs", flaw.within_runs());
+        assert!(
+            caught.is_some(),
+            "{flaws:?} not caught within {} runs",
+            flaw.within_runs()
+        );
     }
 }

@@ -66,7 +66,10 @@ pub(super) fn stack(
     fs::write(&parameters_path, parameters).map_err(io_error("write the stack's parameters"))?;
     let mut command = build::sam()?;
     command
-        .args(["deploy", "--config-env", STAGE, "--template-file"])
+        // sam looks for it beside the template, and the built one is elsewhere.
+        .args(["deploy", "--config-env", STAGE, "--config-file"])
+        .arg(build::root().join("samconfig.toml"))
+        .arg("--template-file")
         .arg(build::built_template())
         .args(["--stack-name", STACK, "--region", REGION])
         .arg("--parameter-overrides")
