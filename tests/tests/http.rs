@@ -1,5 +1,10 @@
 //! The functions behind HTTP, with events of both gateway shapes, on the in-memory adapters.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on fails its test"
+)]
+
 #[path = "http/admin.rs"]
 mod admin;
 #[path = "http/bad_input.rs"]

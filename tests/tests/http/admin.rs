@@ -4,7 +4,7 @@ use serde_json::json;
 use shared::domain::Gate;
 
 use super::events::Wish;
-use super::shop::{CLOSES_MS, SALE, Shop, order_id, plan};
+use super::shop::{CLOSES_MS, SALE, Shop, order_id, plan, shard};
 
 const NOTHING: serde_json::Value = serde_json::Value::Null;
 
@@ -149,7 +149,7 @@ async fn a_suspension_is_200_only_when_every_shard_has_it() {
 async fn a_suspension_bites_even_where_redis_has_a_newer_gate() {
     let shop = Shop::open(3).await;
     // As after SQL was restored to an earlier point.
-    let broken = shop.ledger.inner.tamper(&shop.shard(), |shard| {
+    let broken = shop.ledger.inner.tamper(&shard(), |shard| {
         shard.gate_version = shared::domain::Version::new(900);
     });
     assert!(broken);
@@ -269,7 +269,7 @@ async fn the_report_has_both_stores_numbers_and_the_identities() {
         assert_eq!(report.body["checks"][check], "holds", "{check}");
     }
     // Somebody raises the stock by hand: both sums are off, and the report says so.
-    shop.ledger.inner.tamper(&shop.shard(), |shard| {
+    shop.ledger.inner.tamper(&shard(), |shard| {
         shard.stock = 4;
     });
     let off = shop
@@ -290,7 +290,7 @@ async fn readiness_is_a_list_of_facts() {
         .await
         .expect(200, "");
     assert_eq!(ready.body["ready"], true, "{ready:?}");
-    shop.ledger.inner.lose_shard(&shop.shard());
+    shop.ledger.inner.lose_shard(&shard());
     let lost = shop
         .operator("GET", "/readiness", &NOTHING)
         .await

@@ -160,8 +160,8 @@ async fn odd_ids_in_paths_are_400_or_404_and_never_500() {
                 .json(&json!({ "quantity": 1 }));
             let seen = shop.buy_wish(&buy).await;
             assert_eq!(seen.status, status, "{id}: {seen:?}");
-            let show = Wish::new("GET", format!("/sales/{id}"));
-            let seen = shop.orders_wish(&show).await;
+            let look = Wish::new("GET", format!("/sales/{id}"));
+            let seen = shop.orders_wish(&look).await;
             assert_eq!(seen.status, status, "{id}: {seen:?}");
         }
         for id in [

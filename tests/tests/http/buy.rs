@@ -6,7 +6,7 @@ use shared::ports::StockLedger;
 
 use super::events::{Shape, Wish};
 use super::flaky::{Fate, LateWord, Mood};
-use super::shop::{CLOSES_MS, OPENS_MS, SALE, Shop, order_id, plan};
+use super::shop::{CLOSES_MS, OPENS_MS, SALE, Shop, order_id, plan, shard};
 
 #[tokio::test]
 async fn a_win_is_202_with_its_address_and_its_replay_says_so_in_every_shape() {
@@ -160,12 +160,12 @@ async fn a_lost_shard_and_a_guard_are_503_busy_and_nothing_is_taken() {
     let epoch = shop.sql_sale().await.epoch;
     let ledger = &shop.ledger.inner;
     ledger
-        .raise_guard(&shop.shard(), epoch, Guard::Recovering)
+        .raise_guard(&shard(), epoch, Guard::Recovering)
         .await
         .unwrap();
     shop.buy("ann", "k1", 1).await.expect(503, "busy");
     assert_eq!(shop.snapshot().await.stock.get(), 3);
-    ledger.lose_shard(&shop.shard());
+    ledger.lose_shard(&shard());
     shop.buy("ann", "k1", 1).await.expect(503, "busy");
     assert_eq!(shop.queued(), 0);
 }

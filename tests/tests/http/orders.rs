@@ -7,7 +7,7 @@ use shared::web::sign;
 
 use super::events::Wish;
 use super::flaky::Mood;
-use super::shop::{OPENS_MS, PAYMENT_SECRET, SALE, Shop, order_id, plan, sale_id};
+use super::shop::{OPENS_MS, PAYMENT_SECRET, SALE, Shop, order_id, plan, sale_id, shard};
 
 #[tokio::test]
 async fn an_order_is_reserved_then_awaiting_payment_then_paid_and_never_404() {
@@ -85,7 +85,7 @@ async fn redis_away_or_lost_is_503_for_an_order_that_sql_lacks() {
     shop.get("ann", "/orders/mine").await.expect(503, "busy");
     shop.cancel("ann", &id).await.expect(503, "busy");
     shop.ledger.set_away(false);
-    shop.ledger.inner.lose_shard(&shop.shard());
+    shop.ledger.inner.lose_shard(&shard());
     shop.get("ann", &path).await.expect(503, "busy");
     // The message was on the queue, so nothing is lost.
     shop.settle().await;
@@ -174,7 +174,7 @@ async fn an_unknown_order_is_final_only_when_redis_does_not_have_it() {
     shop.ledger.set_away(true);
     shop.pay("p1", unknown, 9_900).await.expect(503, "busy");
     shop.ledger.set_away(false);
-    shop.ledger.inner.lose_shard(&shop.shard());
+    shop.ledger.inner.lose_shard(&shard());
     shop.pay("p1", unknown, 9_900).await.expect(503, "busy");
     assert!(
         shop.store
@@ -254,50 +254,50 @@ async fn payment_events_are_believed_by_their_signature_only() {
 #[tokio::test]
 async fn everybody_sees_a_sale_without_a_token_and_a_cache_may_keep_it_a_second() {
     let shop = Shop::new();
-    let show = Wish::new("GET", format!("/sales/{SALE}"));
-    shop.orders_wish(&show).await.expect(404, "sale_not_found");
+    let look = Wish::new("GET", format!("/sales/{SALE}"));
+    shop.orders_wish(&look).await.expect(404, "sale_not_found");
     shop.operator("PUT", "", &plan(10, 1)).await.expect(201, "");
     shop.pass_ms(1_001);
-    shop.orders_wish(&show).await.expect(404, "sale_not_found");
+    shop.orders_wish(&look).await.expect(404, "sale_not_found");
     shop.operator("POST", "/approve", &json!({}))
         .await
         .expect(200, "");
     shop.pass_ms(1_001);
-    let seen = shop.orders_wish(&show).await.expect(200, "");
+    let seen = shop.orders_wish(&look).await.expect(200, "");
     assert_eq!(seen.body["state"], "not_started");
     assert_eq!(seen.header("cache-control"), "public, max-age=1");
     assert_eq!(seen.body["name"], "秒杀商品");
     assert_eq!(seen.body["opens_at_ms"], OPENS_MS);
     shop.load().await;
     shop.set_time(OPENS_MS);
-    let seen = shop.orders_wish(&show).await.expect(200, "");
+    let seen = shop.orders_wish(&look).await.expect(200, "");
     assert_eq!(
         (&seen.body["state"], &seen.body["available"]),
         (&json!("on_sale"), &json!(10))
     );
     shop.buy("ann", "k1", 5).await.expect(202, "");
     shop.buy("bob", "k1", 5).await.expect(202, "");
-    let seen = shop.orders_wish(&show).await.expect(200, "");
+    let seen = shop.orders_wish(&look).await.expect(200, "");
     assert_eq!(seen.body["available"], 10, "at most a second old");
     shop.pass_ms(1_001);
-    let seen = shop.orders_wish(&show).await.expect(200, "");
+    let seen = shop.orders_wish(&look).await.expect(200, "");
     assert_eq!(
         (&seen.body["available"], &seen.body["availability"]),
         (&json!(0), &json!("none"))
     );
     shop.ledger.set_away(true);
     shop.pass_ms(1_001);
-    let seen = shop.orders_wish(&show).await.expect(200, "");
+    let seen = shop.orders_wish(&look).await.expect(200, "");
     assert_eq!(seen.body["availability"], "unknown");
     shop.ledger.set_away(false);
     shop.operator("POST", "/suspend", &json!({}))
         .await
         .expect(200, "");
     shop.pass_ms(1_001);
-    assert_eq!(shop.orders_wish(&show).await.body["state"], "paused");
+    assert_eq!(shop.orders_wish(&look).await.body["state"], "paused");
     shop.operator("POST", "/close", &json!({}))
         .await
         .expect(200, "");
     shop.pass_ms(1_001);
-    assert_eq!(shop.orders_wish(&show).await.body["state"], "ended");
+    assert_eq!(shop.orders_wish(&look).await.body["state"], "ended");
 }

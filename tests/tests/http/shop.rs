@@ -298,15 +298,8 @@ impl Shop {
         self.admin_wish(&wish).await
     }
 
-    pub fn shard(&self) -> Shard {
-        Shard {
-            sale_id: sale_id(),
-            index: shared::domain::ShardIndex::FIRST,
-        }
-    }
-
     pub async fn snapshot(&self) -> ShardSnapshot {
-        self.ledger.inner.snapshot(&self.shard()).await.unwrap()
+        self.ledger.inner.snapshot(&shard()).await.unwrap()
     }
 
     /// Whether I1 by the records, I2, and I6 hold.
@@ -345,6 +338,14 @@ impl Shop {
             all.push(self.ledger.inner.snapshot(&shard).await.unwrap());
         }
         all
+    }
+}
+
+/// The only shard of a sale with one.
+pub fn shard() -> Shard {
+    Shard {
+        sale_id: sale_id(),
+        index: shared::domain::ShardIndex::FIRST,
     }
 }
 
