@@ -14,6 +14,9 @@ use shared::ports::{
 
 use crate::Preheat;
 
+/// The last second of the year 9999: the scripts take times of at most 15 digits.
+const END_OF_TIME: UnixMillis = UnixMillis::new(253_402_300_799_000);
+
 /// Why the smoke reservation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SmokeError {
@@ -70,7 +73,7 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
         let terms = Terms {
             limit: one,
             opens_at: UnixMillis::new(0),
-            closes_at: UnixMillis::new(1 << 52),
+            closes_at: END_OF_TIME,
         };
         let gate = GateChange {
             version: Version::new(1),
