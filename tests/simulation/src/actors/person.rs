@@ -12,7 +12,7 @@ use crate::world::World;
 /// Is on call for ever.
 pub async fn on_call(world: Arc<World>) {
     loop {
-        world.pause(20_000).await;
+        world.pause(if world.is_fair() { 60_000 } else { 20_000 }).await;
         let queue = &world.stage.queue;
         let sent = queue.redrive(QueueName::Orders) + queue.redrive(QueueName::Expiries);
         if sent > 0 {
