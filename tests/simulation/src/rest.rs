@@ -63,10 +63,10 @@ pub fn unrest(world: &World) -> Vec<String> {
 }
 
 /// Waits for rest while the schedules go on; what is left after that time is stuck.
-pub async fn settle_down(world: &World, minutes: u32) {
+pub async fn settle_down(world: &World, rounds: u32) {
     let mut calm = 0;
-    for _ in 0..minutes {
-        world.pause(60_000).await;
+    for _ in 0..rounds {
+        world.pause(120_000).await;
         let even = broken_invariants(world).await.is_empty();
         calm = if even && unrest(world).is_empty() {
             calm + 1

@@ -116,7 +116,7 @@ async fn live(world: &Arc<World>) {
 }
 
 async fn finish(world: &Arc<World>) {
-    rest::settle_down(world, 40).await;
+    rest::settle_down(world, 30).await;
     world.network.tell(|| "at rest".to_owned());
     rest::check(world).await;
     rest::probe(world).await;

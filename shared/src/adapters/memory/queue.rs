@@ -203,16 +203,14 @@ impl MemoryQueue {
         count
     }
 
-    /// The bodies of the messages that are still there and not in flight, those with a delay included.
+    /// The bodies of the messages that are still there, those with a delay included; those in flight too
+    /// where `in_flight` says so.
     #[must_use]
-    pub fn resting_bodies(&self, name: QueueName) -> Vec<String> {
+    pub fn bodies(&self, name: QueueName, in_flight: bool) -> Vec<String> {
         self.step(|lanes, now| {
-            let in_flight = |m: &&Message| m.receive_count > 0 && m.visible_at > now;
+            let resting = |m: &&Message| in_flight || m.receive_count == 0 || m.visible_at <= now;
             let messages = lanes.lane(name).messages.iter();
-            messages
-                .filter(|m| !in_flight(m))
-                .map(|m| m.body.clone())
-                .collect()
+            messages.filter(resting).map(|m| m.body.clone()).collect()
         })
     }
 

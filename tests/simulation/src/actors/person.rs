@@ -12,7 +12,9 @@ use crate::world::World;
 /// Is on call for ever.
 pub async fn on_call(world: Arc<World>) {
     loop {
-        world.pause(20_000).await;
+        world
+            .pause(if world.is_fair() { 60_000 } else { 20_000 })
+            .await;
         let queue = &world.stage.queue;
         let sent = queue.redrive(QueueName::Orders) + queue.redrive(QueueName::Expiries);
         if sent > 0 {
@@ -43,6 +45,8 @@ async fn repair(world: &Arc<World>) -> bool {
     for _ in 0..200 {
         match reconcile.rebuild(&world.sale, Budget::unbounded()).await {
             Ok(RebuildOutcome::Done) => {
+                // The provider repeats whatever had no order until now.
+                orders::replay_payments(world).await;
                 resume(world).await;
                 return true;
             }

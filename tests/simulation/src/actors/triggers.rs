@@ -172,7 +172,9 @@ pub async fn preheat_schedule(world: Arc<World>) {
 /// The schedule of `reconcile`: each minute, now and then two at once.
 pub async fn reconcile_schedule(world: Arc<World>) {
     loop {
-        world.pause(RECONCILE_PERIOD_MS).await;
+        // Once nothing changes any more, a slower pace tells the same story sooner.
+        let pace = if world.is_fair() { 2 } else { 1 };
+        world.pause(pace * RECONCILE_PERIOD_MS).await;
         let twice = !world.is_fair() && world.network.chance(150);
         for _ in 0..=u32::from(twice) {
             tokio::spawn(reconcile_once(Arc::clone(&world)));

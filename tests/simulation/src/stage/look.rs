@@ -143,14 +143,14 @@ impl Stage {
         let total_before = self.total_in_ledger();
         act();
         let after = self.records();
+        // A message in flight may be one whose commit SQL has just forgotten.
         let queued: Vec<OrderId> = self
             .queue
-            .resting_bodies(QueueName::Orders)
+            .bodies(QueueName::Orders, kind != Fault::SqlRestored)
             .iter()
             .filter_map(|body| OrderMessage::from_json(body).ok())
             .map(|message| message.order_id)
             .collect();
-        let in_flight = self.queue.depth(QueueName::Orders).in_flight > 0;
         let mut seen = self.watch.seen();
         let sql = kind == Fault::SqlRestored;
         seen.losses.push(Loss { at: now, sql });
@@ -179,8 +179,7 @@ impl Stage {
                 let in_redis = after
                     .get(buyer)
                     .is_some_and(|record| record.order_id == **id);
-                // A message in flight may be one whose commit SQL has just forgotten.
-                let in_queue = queued.contains(id) || (in_flight && !sql);
+                let in_queue = queued.contains(id);
                 // Of an order that was closed nothing is left to be lost.
                 let closed = closed_before.contains(id);
                 self.order(**id).is_none() && (closed || !(in_redis || in_queue))
