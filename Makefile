@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 
-.PHONY: help setup demo test lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,10 @@ demo: setup ## a whole sale on the real template: deploy it locally, sell, settl
 
 test: setup ## lint and all tests
 	@scripts/test
+
+RUNS ?= 10000
+simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
+	@cargo run --locked --release --quiet --package simulation --bin simulate -- --runs $(RUNS)
 
 lint: setup ## format, clippy, luacheck, template, documentation
 	@scripts/lint

@@ -9,6 +9,7 @@ mod order;
 mod quantity;
 mod record;
 mod sale;
+mod shard;
 mod time;
 
 pub use adjustment::{AdjustmentId, AdjustmentKind, SignedUnits};
@@ -18,10 +19,8 @@ pub use money::{Currency, Money};
 pub use order::{Order, OrderStatus, RejectReason};
 pub use quantity::{Quantity, Units};
 pub use record::{OrderRecord, RecordState};
-pub use sale::{
-    Epoch, Gate, Guard, RouteInfo, Sale, SalePlan, SaleStatus, SaleTransition, ShardCount,
-    ShardIndex, Terms, Version,
-};
+pub use sale::{Gate, Guard, Sale, SalePlan, SaleStatus, SaleTransition, Terms};
+pub use shard::{Epoch, RouteInfo, ShardCount, ShardIndex, Version};
 pub use time::UnixMillis;
 
 /// A value from outside that is not what it should be: which one, what was wrong, what would be right.

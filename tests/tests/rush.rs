@@ -1,0 +1,15 @@
+//! A rush on the real stores: the functions' handlers over a private Redis and PostgreSQL, with every number
+//! counted. The queue is in memory, so that each send is counted too.
+
+#[path = "rush/crowd.rs"]
+mod crowd;
+#[path = "http/events.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the HTTP functions, which use all of it"
+)]
+mod events;
+#[path = "rush/faults.rs"]
+mod faults;
+#[path = "rush/shop.rs"]
+mod shop;
