@@ -7,11 +7,11 @@ mod open;
 mod pass;
 mod registry;
 
-use crate::domain::{AdjustmentId, Epoch, Sale, ShardIndex, SignedUnits};
+use crate::domain::{Epoch, Sale, ShardIndex};
 use crate::mirror::shard_of;
 use crate::ports::{
-    GateChange, LedgerError, Load, PreheatCall, PreheatReply, ShardLoad, ShardSnapshot,
-    StockLedger, StoreError,
+    GateChange, LedgerError, Load, PreheatCall, PreheatReply, ShardSnapshot, StockLedger,
+    StoreError,
 };
 
 pub use open::{announce, lift_all, set_gates};
@@ -133,27 +133,13 @@ pub async fn read_back<L: StockLedger>(ledger: &L, load: &Load) -> Result<(), Lo
             let (have, want) = (found.epoch.get(), load.epoch.get());
             return Err(differs(format!("epoch {have}, not {want}")));
         }
-        // A load that is finished late may have been adjusted since its numbers were fixed.
-        let remembered = ledger
-            .adjustments(&shard_of(&load.sale, wanted.index))
-            .await?;
-        let total = i128::from(wanted.total.get()) + adjusted_since(wanted, &remembered);
-        if i128::from(found.total.get()) != total {
-            let have = found.total.get();
-            return Err(differs(format!("total {have}, not {total}")));
+        if found.total != wanted.total {
+            let (have, want) = (found.total.get(), wanted.total.get());
+            return Err(differs(format!("total {have}, not {want}")));
         }
         if found.live_implied().is_none() {
             return Err(differs("more stock than its total".to_owned()));
         }
     }
     Ok(())
-}
-
-/// Units of the adjustments that a shard applied after its load was fixed.
-fn adjusted_since(wanted: &ShardLoad, remembered: &[(AdjustmentId, SignedUnits, bool)]) -> i128 {
-    remembered
-        .iter()
-        .filter(|(id, _, applied)| *applied && !wanted.adjustments.iter().any(|(had, _)| had == id))
-        .map(|(_, delta, _)| i128::from(delta.get()))
-        .sum()
 }
