@@ -102,7 +102,16 @@ where
                 } else {
                     AdjustmentState::Refused
                 };
-                let ended = self.finish_adjustment(sale, &row, state).await?;
+                let mut ended = self.finish_adjustment(sale, &row, state).await?;
+                if taken
+                    && ended == Some(AdjustmentState::Pending)
+                    && self.sale(&sale.id).await?.epoch == sale.epoch
+                {
+                    // Redis had units that SQL has sold: it forgot some holds. SQL cannot give what it lacks.
+                    ended = self
+                        .finish_adjustment(sale, &row, AdjustmentState::Refused)
+                        .await?;
+                }
                 if ended == Some(AdjustmentState::Refused) {
                     self.undo(sale, &row).await?;
                 }

@@ -88,7 +88,13 @@ where
                     None => Step::Load,
                 },
                 Step::Load => {
-                    self.reload(&sale, progress.epoch).await?;
+                    let reloaded = self.reload(&sale, progress.epoch).await;
+                    if let Err(ReconcileError::Load(LoadError::Differs { .. })) = &reloaded {
+                        // Its shards are of other numbers than SQL has now: they were adjusted since, or SQL
+                        // was restored to before they were fixed. A new load replaces them.
+                        self.record(id, None).await?;
+                    }
+                    reloaded?;
                     self.record(id, None).await?;
                     return Ok(RebuildOutcome::Done);
                 }
