@@ -86,7 +86,7 @@ impl Flaw {
     /// Within how many runs it is caught, from seed 0 on.
     #[must_use]
     pub const fn within_runs(self) -> u64 {
-        2_000
+        4_000
     }
 
     /// The oracles that must catch it; any one of them does.
@@ -106,14 +106,7 @@ impl Flaw {
                 &[O::FalseAlarm, O::ShardSums, O::Rest]
             }
             Self::AdjustWrongWay => &[O::Direction, O::Rejected],
-            Self::ForgetRefusals | Self::RefusableReapply => &[
-                O::Adjustments,
-                O::Totals,
-                O::Rest,
-                O::FalseAlarm,
-                O::Direction,
-                O::Stuck,
-            ],
+            Self::ForgetRefusals | Self::RefusableReapply => &[O::AdjustmentForgotten],
             Self::LoadOverSelling => &[
                 O::Direction,
                 O::Records,
@@ -121,19 +114,13 @@ impl Flaw {
                 O::FalseAlarm,
                 O::ShardSums,
             ],
-            Self::EpochIgnored => &[
-                O::Direction,
-                O::Rest,
-                O::ShardSums,
-                O::FalseAlarm,
-                O::Totals,
-            ],
+            Self::EpochIgnored => &[O::OldEpoch],
             Self::DuplicateIsLive => &[O::Records, O::FalseAlarm, O::Direction, O::Rest],
-            Self::TrustReleasedEpoch => &[O::Records, O::Undersold, O::Rest, O::Stuck],
-            Self::ReleaseFromOutbox => &[O::Records, O::Undersold, O::Rest, O::Stuck],
+            Self::TrustReleasedEpoch => &[O::Records, O::Undersold, O::Rest, O::FalseAlarm],
+            Self::ReleaseFromOutbox => &[O::Records, O::Undersold, O::Rest, O::FalseAlarm],
             Self::ReviveClosed => &[O::ClosedLives],
             Self::LoadWithoutAdjustments => &[O::Totals, O::FalseAlarm, O::Rest, O::Direction],
-            Self::SplitTooEarly => &[O::Rejected, O::Totals, O::Rest, O::FalseAlarm],
+            Self::SplitTooEarly => &[O::LoadNumbers],
             Self::GateWithoutVersion => &[O::SoldWhileSuspended],
             Self::GateIsGuard => &[O::SoldUnderGuard],
             Self::ClaimRevivesOutbox => &[O::Stuck, O::NotSettled],

@@ -29,6 +29,12 @@ pub enum Oracle {
     AcceptedWithoutMessage,
     /// A winner's call with the same intent never hears a refusal.
     WinnerRefused,
+    /// No script of another epoch changes a shard.
+    OldEpoch,
+    /// A refused adjustment is remembered, and one that SQL contains already is never refused.
+    AdjustmentForgotten,
+    /// A load's numbers are those of SQL at the moment in which it fixes them.
+    LoadNumbers,
     /// Without a loss, Redis stock never exceeds what is available in SQL less what is held.
     Direction,
     /// `available + live units = total` in SQL, at every moment.
@@ -110,6 +116,8 @@ pub struct Seen {
     pub cancelled: BTreeSet<OrderId>,
     /// Payments that were answered as recorded.
     pub paid: BTreeMap<PaymentId, OrderId>,
+    /// Adjustments that a shard refused.
+    pub refused: BTreeSet<(Shard, AdjustmentId)>,
     /// Adjustments with a final answer.
     pub adjusted: BTreeMap<AdjustmentId, AdjustmentState>,
     /// Losses of a store.

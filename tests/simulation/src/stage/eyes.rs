@@ -1,8 +1,8 @@
 //! What the eyes check of each true answer of `deduct` and `claim`.
 
 use shared::{
-    domain::OrderRecord,
-    ports::{DeductCall, DeductReply, Existing},
+    domain::{AdjustmentId, Epoch, OrderRecord},
+    ports::{AdjustReply, DeductCall, DeductReply, Existing, Shard},
 };
 
 use super::{StageLedger, look::is_live};
@@ -66,6 +66,43 @@ impl StageLedger {
             | DeductReply::NotLoaded
             | DeductReply::StaleEpoch { .. }
             | DeductReply::TooLate => {}
+        }
+    }
+
+    /// A script of `epoch` was carried out.
+    pub(super) fn see_epoch(&self, shard: &Shard, epoch: Epoch) {
+        let mut current = epoch;
+        self.0.ledger.tamper(shard, |state| current = state.epoch);
+        if current != epoch {
+            self.0.watch.broken(Oracle::OldEpoch, || {
+                format!("shard {} of {current:?} took {epoch:?}", shard.index.get())
+            });
+        }
+    }
+
+    /// `adjust` answered.
+    pub(super) fn see_adjust(
+        &self,
+        shard: &Shard,
+        id: &AdjustmentId,
+        owed: bool,
+        reply: AdjustReply,
+    ) {
+        let key = (shard.clone(), id.clone());
+        let refused = matches!(reply, AdjustReply::Refused | AdjustReply::AlreadyRefused);
+        let forgotten = {
+            let mut seen = self.0.watch.seen();
+            if refused {
+                seen.refused.insert(key);
+                owed
+            } else {
+                !owed && reply == AdjustReply::Applied && seen.refused.contains(&key)
+            }
+        };
+        if forgotten {
+            self.0.watch.broken(Oracle::AdjustmentForgotten, || {
+                format!("{} owed: {owed}, answer: {reply:?}", id.as_str())
+            });
         }
     }
 

@@ -143,6 +143,7 @@ impl StockLedger for StageLedger {
         rows: &[ConfirmRow],
     ) -> LedgerResult<Vec<ConfirmReply>> {
         let replies = self.0.ledger.confirm(shard, epoch, rows).await?;
+        self.see_epoch(shard, epoch);
         for (row, reply) in rows.iter().zip(&replies) {
             let missing = match reply {
                 ConfirmReply::AdoptedShort { debt } => debt.get(),
@@ -168,8 +169,9 @@ impl StockLedger for StageLedger {
         epoch: Epoch,
         rows: &[ReleaseRow],
     ) -> LedgerResult<Vec<ReleaseReply>> {
-        let epoch = self.epoch_for(shard, epoch);
-        let replies = self.0.ledger.release(shard, epoch, rows).await?;
+        let used = self.epoch_for(shard, epoch);
+        let replies = self.0.ledger.release(shard, used, rows).await?;
+        self.see_epoch(shard, epoch);
         if self.has(Flaw::ReleaseAgain) {
             for (row, reply) in rows.iter().zip(&replies) {
                 if *reply == ReleaseReply::Already {
@@ -195,9 +197,11 @@ impl StockLedger for StageLedger {
         delta: SignedUnits,
         owed: bool,
     ) -> LedgerResult<AdjustReply> {
-        let epoch = self.epoch_for(shard, epoch);
-        let owed = owed && !self.has(Flaw::RefusableReapply);
-        let reply = self.0.ledger.adjust(shard, epoch, id, delta, owed).await?;
+        let used = self.epoch_for(shard, epoch);
+        let asked = owed && !self.has(Flaw::RefusableReapply);
+        let reply = self.0.ledger.adjust(shard, used, id, delta, asked).await?;
+        self.see_epoch(shard, epoch);
+        self.see_adjust(shard, id, owed, reply);
         if reply == AdjustReply::Refused && self.has(Flaw::ForgetRefusals) {
             self.0.ledger.tamper(shard, |state| {
                 state.adjustments.remove(id);

@@ -155,6 +155,8 @@ impl Stage {
         let sql = kind == Fault::SqlRestored;
         seen.losses.push(Loss { at: now, sql });
         seen.guarded.clear();
+        seen.refused.clear();
+        seen.fixed.clear();
         seen.suspended = false;
         let closed_before = seen.closed.clone();
         if sql {

@@ -15,7 +15,7 @@ use shared::{
 };
 
 use super::Stage;
-use crate::flaw::Flaw;
+use crate::{flaw::Flaw, oracle::Oracle};
 
 /// SQL, its eyes, and what is wrong with it.
 #[derive(Clone)]
@@ -39,6 +39,31 @@ impl StageStore {
             let fresh = matches!(outcome, Settled::Row { fresh: true, .. });
             if fresh && message.epoch < sale.epoch {
                 seen.units_lost += message.quantity.units().get();
+            }
+        }
+    }
+
+    /// A load fixed its numbers just now.
+    fn see_numbers(&self, load: &Load) {
+        let shards = load.sale.plan.shards;
+        let shares = load.sale.available.split_evenly(shards);
+        let orders = self.0.store.all_orders();
+        for (index, share) in shards.indexes().zip(shares) {
+            let here = orders.iter().filter(|order| {
+                order.status.is_live() && order.buyer_id.home_shard(shards) == index
+            });
+            let live: u64 = here.map(|order| order.quantity.units().get()).sum();
+            let mut fixed = load.shards.iter().flatten();
+            let total = fixed
+                .find(|shard| shard.index == index)
+                .map(|shard| shard.total.get());
+            if total != Some(live + share.get()) {
+                self.0.watch.broken(Oracle::LoadNumbers, || {
+                    format!(
+                        "shard {}: {total:?}, live {live}, share {share:?}",
+                        index.get()
+                    )
+                });
             }
         }
     }
@@ -248,8 +273,12 @@ impl SaleStore for StageStore {
     }
 
     async fn fix_load(&self, id: &SaleId, epoch: Epoch) -> StoreResult<Option<Load>> {
-        self.0.watch.seen().fixed.insert(epoch);
-        self.0.store.fix_load(id, epoch).await
+        let first = self.0.watch.seen().fixed.insert(epoch);
+        let load = self.0.store.fix_load(id, epoch).await?;
+        if first && let Some(load) = &load {
+            self.see_numbers(load);
+        }
+        Ok(load)
     }
 
     async fn load(&self, id: &SaleId) -> StoreResult<Option<Load>> {
