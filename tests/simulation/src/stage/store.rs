@@ -15,7 +15,7 @@ use shared::{
 };
 
 use super::Stage;
-use crate::flaw::Flaw;
+use crate::{flaw::Flaw, oracle::Oracle};
 
 /// SQL, its eyes, and what is wrong with it.
 #[derive(Clone)]
