@@ -89,21 +89,27 @@ async fn report_payment(world: &Arc<World>, payment: &Payment) -> bool {
     recorded
 }
 
-/// Every payment that was ever recorded, once more: what the provider does when it is asked to.
-pub async fn replay_payments(world: &Arc<World>) {
+/// Every payment that was ever recorded, once more; true when each was recorded again. What was not is
+/// repeated by the provider until it is.
+pub async fn replay_payments(world: &Arc<World>) -> bool {
     let known = world
         .payments
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
+    let mut all = true;
     for payment in known {
-        for _ in 0..40 {
-            if report_payment(world, &payment).await {
+        let mut recorded = false;
+        for _ in 0..4 {
+            recorded = report_payment(world, &payment).await;
+            if recorded {
                 break;
             }
             world.pause_about(3_000).await;
         }
+        all &= recorded;
     }
+    all
 }
 
 /// A buyer cancels, until she is told something final.

@@ -24,8 +24,8 @@ pub async fn on_call(world: Arc<World>) {
             world.stage.bell.notify_waiters();
         }
         // Who restores a database has the provider's payments replayed, whatever else is noticed.
-        if world.restored.swap(false, Ordering::Relaxed) {
-            orders::replay_payments(&world).await;
+        if world.restored.load(Ordering::Relaxed) && orders::replay_payments(&world).await {
+            world.restored.store(false, Ordering::Relaxed);
         }
         if world.alarmed.load(Ordering::Relaxed) && repair(&world).await {
             world.alarmed.store(false, Ordering::Relaxed);
@@ -45,8 +45,6 @@ async fn repair(world: &Arc<World>) -> bool {
     for _ in 0..200 {
         match reconcile.rebuild(&world.sale, Budget::unbounded()).await {
             Ok(RebuildOutcome::Done) => {
-                // The provider repeats whatever had no order until now.
-                orders::replay_payments(world).await;
                 resume(world).await;
                 return true;
             }

@@ -156,7 +156,6 @@ impl Stage {
         seen.losses.push(Loss { at: now, sql });
         seen.guarded.clear();
         seen.refused.clear();
-        seen.fixed.clear();
         seen.suspended = false;
         let closed_before = seen.closed.clone();
         if sql {
