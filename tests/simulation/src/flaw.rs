@@ -116,8 +116,9 @@ impl Flaw {
             ],
             Self::EpochIgnored => &[O::OldEpoch],
             Self::DuplicateIsLive => &[O::Records, O::FalseAlarm, O::Direction, O::Rest],
-            Self::TrustReleasedEpoch => &[O::Records, O::Undersold, O::Rest, O::FalseAlarm],
-            Self::ReleaseFromOutbox => &[O::Records, O::Undersold, O::Rest, O::FalseAlarm],
+            Self::TrustReleasedEpoch | Self::ReleaseFromOutbox => {
+                &[O::Records, O::Undersold, O::Rest, O::FalseAlarm]
+            }
             Self::ReviveClosed => &[O::ClosedLives],
             Self::LoadWithoutAdjustments => &[O::Totals, O::FalseAlarm, O::Rest, O::Direction],
             Self::SplitTooEarly => &[O::LoadNumbers],

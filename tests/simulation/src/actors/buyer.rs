@@ -166,13 +166,14 @@ impl Memory {
     /// The same call again, under the same key.
     async fn replay(&mut self, order: OrderId) {
         let asked_at = self.world.now();
-        let want = match self.world.stage.flaws.has(Flaw::MintedIds) {
-            true => self.want(),
-            false => Some(Want {
+        let want = if self.world.stage.flaws.has(Flaw::MintedIds) {
+            self.want()
+        } else {
+            Some(Want {
                 buyer: self.buyer.clone(),
                 order,
                 quantity: self.quantity,
-            }),
+            })
         };
         if let Some(want) = want {
             let heard = buy(&self.world, &want).await;

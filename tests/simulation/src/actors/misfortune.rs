@@ -26,7 +26,7 @@ pub async fn strike(world: Arc<World>, disaster: Disaster) {
             network.count(Fault::LostTail);
             network.tell(|| format!("Redis loses the last {tail_ms} ms"));
             stage.lose(world.now(), Fault::LostTail, || {
-                stage.ledger.restore_state(earlier)
+                stage.ledger.restore_state(earlier);
             });
         }
         DisasterKind::LostAll => {
@@ -41,7 +41,7 @@ pub async fn strike(world: Arc<World>, disaster: Disaster) {
             network.count(Fault::LostShard);
             network.tell(|| format!("Redis loses shard {at}"));
             stage.lose(world.now(), Fault::LostShard, || {
-                stage.ledger.lose_shard(&stage.shards[at])
+                stage.ledger.lose_shard(&stage.shards[at]);
             });
         }
         DisasterKind::SqlRestored { back_ms } => {
@@ -58,7 +58,7 @@ pub async fn strike(world: Arc<World>, disaster: Disaster) {
             network.count(Fault::SqlRestored);
             network.tell(|| format!("SQL is restored to {back_ms} ms ago"));
             stage.lose(world.now(), Fault::SqlRestored, || {
-                stage.store.restore_state(backup)
+                stage.store.restore_state(backup);
             });
             world.restored.store(true, Ordering::Relaxed);
             // Half of the time the person who restored it calls for the repair at once; else it must be noticed.

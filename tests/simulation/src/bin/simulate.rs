@@ -96,7 +96,8 @@ fn replay_line(args: &Args, seed: u64, cuts: &[Cut]) -> String {
         line += &name.map_or_else(String::new, |name| format!(" --flaw {}", name.get_name()));
     }
     for cut in cuts {
-        line += &format!(" --cut {cut}");
+        line += " --cut ";
+        line += &cut.to_string();
     }
     line
 }

@@ -111,11 +111,10 @@ impl Stage {
             let mut revived = None;
             for id in touched {
                 match tables.order_row(*id) {
-                    Some(row) if row.status.is_live() => {
-                        if seen.closed.contains(id) {
-                            revived = Some(*id);
-                        }
+                    Some(row) if row.status.is_live() && seen.closed.contains(id) => {
+                        revived = Some(*id)
                     }
+                    Some(row) if row.status.is_live() => {}
                     Some(_) => {
                         seen.closed.insert(*id);
                     }

@@ -46,9 +46,9 @@ impl StageStore {
     /// A load fixed its numbers just now.
     fn see_numbers(&self, load: &Load) {
         let shards = load.sale.plan.shards;
-        let shares = load.sale.available.split_evenly(shards);
+        let free = load.sale.available.split_evenly(shards);
         let orders = self.0.store.all_orders();
-        for (index, share) in shards.indexes().zip(shares) {
+        for (index, share) in shards.indexes().zip(free) {
             let here = orders.iter().filter(|order| {
                 order.status.is_live() && order.buyer_id.home_shard(shards) == index
             });

@@ -122,10 +122,10 @@ impl<L: StockLedger + Clone + 'static> StockLedger for WiredLedger<L> {
         delta: SignedUnits,
         owed: bool,
     ) -> LedgerResult<AdjustReply> {
-        let owned = (shard.clone(), id.clone());
+        let kept = (shard.clone(), id.clone());
         over_wire_with!(self, "adjust", |inner| {
-            let owned = owned.clone();
-            async move { inner.adjust(&owned.0, epoch, &owned.1, delta, owed).await }
+            let kept = kept.clone();
+            async move { inner.adjust(&kept.0, epoch, &kept.1, delta, owed).await }
         })
     }
 
