@@ -1,5 +1,7 @@
 //! The port, call by call.
 
+use std::sync::Arc;
+
 use super::{
     connection::Connection,
     deduct::{KnownTerms, deduct},
@@ -19,10 +21,12 @@ use crate::ports::{
     ReleaseReply, ReleaseRow, RouteReading, RouteReply, Shard, ShardSnapshot, StockLedger,
 };
 
-/// The ledger on a Redis or Valkey server or cluster. It connects at its first call.
+/// The ledger on a Redis or Valkey server or cluster. It connects at its first call; clones share the
+/// connection.
+#[derive(Clone)]
 pub struct RedisLedger {
-    connection: Connection,
-    terms: KnownTerms,
+    connection: Arc<Connection>,
+    terms: Arc<KnownTerms>,
 }
 
 impl RedisLedger {
@@ -34,8 +38,8 @@ impl RedisLedger {
             .install_default()
             .ok();
         Self {
-            connection: Connection::new(settings),
-            terms: KnownTerms::default(),
+            connection: Arc::new(Connection::new(settings)),
+            terms: Arc::default(),
         }
     }
 }
