@@ -132,7 +132,12 @@ impl Patience {
         attempts: 1,
         wait_max_ms: 0,
     };
-    /// What the demo's buyers and the operator's command have.
+    /// What a person has who typed a command.
+    pub const PERSON: Self = Self {
+        attempts: 4,
+        wait_max_ms: 2_000,
+    };
+    /// What the demo's buyers have.
     pub const USUAL: Self = Self {
         attempts: 10,
         wait_max_ms: 5_000,

@@ -74,7 +74,7 @@ pub(super) fn guide(api: &str, stores: &LocalStores) -> Result<String, DemoError
         "curl -s $FLASHSALE_API/admin/sales/first/report -H \"Authorization: Bearer $FLASHSALE_TOKEN\"".to_owned(),
     ] {
         // Writing to a string does not fail.
-        writeln!(text, "{line}").ok();
+        writeln!(text, "{line}; echo").ok();
     }
     text.push_str("\nThe command takes the same variables: flashsale sale report first. More buyers:\nflashsale token sign --subject bob. Ctrl-C ends all of it.\n");
     Ok(text)

@@ -21,7 +21,7 @@ use shared::adapters::postgres::{MigrateError, PgSettingsError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    client::{Api, ClientError, with_causes},
+    client::{Api, ClientError, Patience, with_causes},
     demo::DemoError,
     local::{LocalError, dev::DevError},
     tokens::KeyError,
@@ -71,7 +71,7 @@ pub struct ApiArgs {
 
 impl ApiArgs {
     fn connect(&self) -> Result<Api, ClientError> {
-        Api::new(&self.api)
+        Ok(Api::new(&self.api)?.with_patience(Patience::PERSON))
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Sample {
 }
 
 /// Draws `samples` (in order of time) on `width` × `height` characters, with labels at the left and below.
-/// A column shows the newest reading up to its time, so that a fall is never drawn before it happened.
+/// A column shows the highest reading of its time, so that a peak of a moment is seen.
 #[must_use]
 pub fn draw(samples: &[Sample], width: usize, height: usize) -> String {
     let Some(end_ms) = samples.last().map(|sample| sample.at_ms.max(1)) else {
@@ -51,10 +51,12 @@ fn columns(samples: &[Sample], end_ms: u64, width: usize) -> Vec<u64> {
     (1..=width_ms)
         .map(|column| {
             let until_ms = end_ms * column / width_ms;
+            let mut highest = None;
             while let Some(sample) = next.next_if(|sample| sample.at_ms <= until_ms) {
                 stock = sample.stock;
+                highest = highest.max(Some(stock));
             }
-            stock
+            highest.unwrap_or(stock)
         })
         .collect()
 }

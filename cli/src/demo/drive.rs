@@ -59,8 +59,8 @@ pub async fn drive(
         stock: config.stock.into(),
         ..Seen::default()
     };
-    let mut oddities = vec![run.open_sale().await?];
     let observer = Observer::start(probe, run.shop.sale.clone());
+    let mut oddities = vec![run.open_sale().await?];
     let (mut tickets, disappointed, odd) = run.rush(&mut oddities).await?;
     seen.wrong_refusals.extend(odd);
     run.second_thoughts(&mut tickets, &mut seen, &mut oddities)
@@ -205,10 +205,9 @@ impl<'a> Run<'a> {
             .map(|number| Buyer::new(number, self.keys))
             .collect::<Result<Vec<_>, _>>()?;
         let work = async {
-            let visitors = self.visitors();
-            let (visits, during) = tokio::join!(self.visit_all(buyers), visitors.during());
-            oddities.extend(during?);
-            let (tickets, disappointed, odd) = visits?;
+            // First, while there is stock: sold out, nobody learns that he wants too much.
+            oddities.extend(self.visitors().first_in_line().await?);
+            let (tickets, disappointed, odd) = self.visit_all(buyers).await?;
             let remark = format!(
                 "{} orders, {} heard sold out",
                 tickets.len(),
@@ -299,7 +298,8 @@ impl<'a> Run<'a> {
                     shop.cancel(&ticket).await
                 })
                 .await?;
-            Ok::<_, DemoError>((faults, format!("{} orders cancelled", cancels.len())))
+            let remark = format!("{} orders cancelled", cancels.len() - faults.len());
+            Ok::<_, DemoError>((faults, remark))
         };
         let faults = self
             .progress
@@ -313,15 +313,17 @@ impl<'a> Run<'a> {
         let looks = window_s.saturating_add(self.config.patience_s);
         let expiring = async {
             let count = forgotten.len();
-            self.each(forgotten, move |shop, ticket| async move {
-                // Another end than these is found by the audit.
-                let open = ["reserved", "awaiting_payment"];
-                shop.status_when(&ticket, looks, |status| !open.contains(&status))
-                    .await
-                    .map(|_| None)
-            })
-            .await?;
-            Ok::<_, DemoError>(((), format!("{count} orders ran out of time")))
+            let open = self
+                .each(forgotten, move |shop, ticket| async move {
+                    // Another end than these is found by the audit.
+                    let open = ["reserved", "awaiting_payment"];
+                    let ended = |status: &str| !open.contains(&status);
+                    let status = shop.status_when(&ticket, looks, ended).await?;
+                    Ok((!ended(&status)).then_some(status))
+                })
+                .await?;
+            let remark = format!("{} orders ran out of time", count - open.len());
+            Ok::<_, DemoError>(((), remark))
         };
         self.progress.stage("others forget to pay", expiring).await
     }
@@ -428,9 +430,14 @@ impl<'a> Run<'a> {
     async fn close(&self, tickets: &[Ticket], seen: &mut Seen) -> Result<Oddity, DemoError> {
         let work = async {
             self.act(SaleAction::Close).await?;
+            let before = seen.wrong_replays.len();
             self.replays(tickets, "after the close", seen).await?;
             let late = self.visitors().late().await?;
-            Ok::<_, DemoError>((late, "winners' retries find their orders".to_owned()))
+            let remark = match seen.wrong_replays.len() - before {
+                0 => "winners' retries still find their orders".to_owned(),
+                wrong => format!("{wrong} winners' retries found no order"),
+            };
+            Ok::<_, DemoError>((late, remark))
         };
         self.progress
             .stage("the operator closes the sale", work)

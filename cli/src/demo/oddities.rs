@@ -64,8 +64,8 @@ impl Visitors<'_> {
         ))
     }
 
-    /// During the rush.
-    pub async fn during(&self) -> Result<Vec<Oddity>, DemoError> {
+    /// Right after the opening.
+    pub async fn first_in_line(&self) -> Result<Vec<Oddity>, DemoError> {
         let (api, sale) = (&self.shop.api, &self.shop.sale);
         let negative = self.buy("mallory", json!(-3)).await?;
         let text = self.buy("typo", json!("1")).await?;

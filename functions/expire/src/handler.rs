@@ -2,8 +2,8 @@
 
 use lambda_runtime::{Error, LambdaEvent};
 use shared::batch::{BatchAnswer, QueueEvent};
-use shared::domain::UnixMillis;
 use shared::ports::{Clock, OrderQueue, OrderStore, StockLedger};
+use shared::startup::deadline;
 
 use crate::Expire;
 
@@ -13,7 +13,7 @@ pub async fn handle<L: StockLedger, S: OrderStore, Q: OrderQueue, C: Clock>(
     event: LambdaEvent<QueueEvent>,
 ) -> Result<BatchAnswer, Error> {
     let deliveries = event.payload.into_deliveries()?;
-    let deadline = UnixMillis::new(event.context.deadline);
+    let deadline = deadline(event.context.deadline, expire.clock.now());
     let failed = expire.run(&deliveries, deadline).await;
     Ok(BatchAnswer::failing(failed))
 }

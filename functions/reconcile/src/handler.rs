@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lambda_runtime::{Error, LambdaEvent};
-use shared::domain::UnixMillis;
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
+use shared::startup::deadline;
 
 use crate::{Budget, RebuildOutcome, Reconcile, Report};
 
@@ -23,7 +23,7 @@ where
     C: Clock,
     I: IdSource,
 {
-    let deadline = UnixMillis::new(event.context.deadline);
+    let deadline = deadline(event.context.deadline, reconcile.clock.now());
     let budget = Budget::new(
         deadline,
         reconcile.policy.reserve_ms.saturating_add(REBUILD_POLL_MS),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::domain::{ParseError, SaleId, UnixMillis};
 use shared::limits::GATEWAY_TIMEOUT_MS;
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
-use shared::startup::chain;
+use shared::startup::{chain, deadline};
 use shared::web::{
     Call, Matched, Pattern, Problem, ProblemCode, Reply, Request, Response, Scope, TokenVerifier,
     answer_gateway, find, is_gateway_call, respond,
@@ -134,11 +134,11 @@ fn budget<L, S, Q, C, I>(
     reconcile: &Reconcile<L, S, Q, C, I>,
 ) -> Budget {
     let gateway = began.plus(GATEWAY_TIMEOUT_MS);
-    let deadline = match request.lambda_context_ref() {
-        Some(context) if context.deadline > 0 => gateway.min(UnixMillis::new(context.deadline)),
+    let end = match request.lambda_context_ref() {
+        Some(context) if context.deadline > 0 => gateway.min(deadline(context.deadline, began)),
         Some(_) | None => gateway,
     };
-    Budget::new(deadline, reconcile.policy.reserve_ms)
+    Budget::new(end, reconcile.policy.reserve_ms)
 }
 
 #[expect(

@@ -10,7 +10,7 @@ use aws_sdk_sqs::{
 use flashsale::{demo::LocalStack, local::aws::REGION};
 
 const GARBAGE: &str = "this is no order";
-const WITHIN: Duration = Duration::from_secs(120);
+const WITHIN: Duration = Duration::from_mins(2);
 
 /// Garbage fails alone, is received as often as the queue allows, and ends among the dead letters, unchanged.
 pub async fn garbage_reaches_the_dead_letters_and_stops_nobody(stack: &LocalStack) {

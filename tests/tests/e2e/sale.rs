@@ -12,7 +12,7 @@ use shared::{
 pub const BUYERS: u32 = 60;
 const STOCK: u32 = 15;
 /// Two periods of the schedule, and one run.
-const SCHEDULE_WITHIN: Duration = Duration::from_secs(180);
+const SCHEDULE_WITHIN: Duration = Duration::from_mins(3);
 
 /// The demo's sale with fewer buyers: the throttle turns many attempts away, and nothing is lost by it.
 pub async fn exactly_the_stock_is_sold_through_a_throttled_gateway(
