@@ -86,6 +86,10 @@ fn explain(kind: &str) -> (&'static str, &'static str) {
             "the database lost what Redis knows",
             "suspend; a person decides",
         ),
+        "debt_beside_stock" => (
+            "a shard owes units while another has some free",
+            "rebuild, which shares out anew",
+        ),
         "sums_off" => ("the sums do not balance", "suspend; a person decides"),
         "at_rest" => ("closed, and nothing is open", "settle it"),
         _ => (

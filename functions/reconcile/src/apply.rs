@@ -36,7 +36,18 @@ where
             }
             Finding::Overdue { order_id } => self.expire(*order_id).await,
             Finding::AdjustmentDiffers { adjustment, .. } => {
-                self.settle_adjustment(sale, &adjustment.id).await?;
+                match self.settle_adjustment(sale, &adjustment.id).await {
+                    // The shard has less in all than it must give: a tail that held a withdrawal was lost,
+                    // and others took what it would have taken. A new load shares out what there is.
+                    Err(ReconcileError::Ledger(LedgerError::Protocol { .. }))
+                        if sale.plan.shards.get() > 1 =>
+                    {
+                        self.rebuild(&sale.id, budget).await?;
+                    }
+                    settled => {
+                        settled?;
+                    }
+                }
                 Ok(())
             }
             Finding::GateDiffers { .. } => {
@@ -61,7 +72,7 @@ where
                 self.pass(sale, *guard, budget).await?;
                 Ok(())
             }
-            Finding::NotLoaded { .. } => {
+            Finding::NotLoaded { .. } | Finding::DebtBesideStock { .. } => {
                 self.rebuild(&sale.id, budget).await?;
                 Ok(())
             }
@@ -102,7 +113,7 @@ where
             let served = done.iter().any(|other| serves(other, finding));
             let result = match finding {
                 _ if served => Ok(()),
-                Finding::NotLoaded { .. } => self
+                Finding::NotLoaded { .. } | Finding::DebtBesideStock { .. } => self
                     .rebuild(&sale.id, budget)
                     .await
                     .map(|outcome| report.rebuild = Some(outcome)),
@@ -209,7 +220,8 @@ fn serves(done: &Finding, next: &Finding) -> bool {
     match (done, next) {
         (Finding::Guarded { guard: a, .. }, Finding::Guarded { guard: b, .. }) => a == b,
         (Finding::GateDiffers { .. }, Finding::GateDiffers { .. })
-        | (Finding::NotLoaded { .. }, Finding::NotLoaded { .. }) => true,
+        | (Finding::NotLoaded { .. }, Finding::NotLoaded { .. })
+        | (Finding::DebtBesideStock { .. }, Finding::DebtBesideStock { .. }) => true,
         _ => false,
     }
 }

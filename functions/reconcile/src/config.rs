@@ -1,6 +1,6 @@
 //! The first stage: what can be compared without a walk.
 
-use shared::domain::{Guard, RouteInfo, Sale, SaleStatus, ShardIndex};
+use shared::domain::{Guard, RouteInfo, Sale, SaleStatus, ShardIndex, Units};
 use shared::loading::loaded;
 use shared::ports::{
     Clock, IdSource, OrderQueue, OrderStore, Registered, RunStore, SaleStore, ShardSnapshot,
@@ -45,6 +45,11 @@ where
             compare_shard(sale, *index, snapshot.as_ref(), &mut findings);
         }
         compare_route(sale, &snapshots, route, &mut findings);
+        findings.extend(debt_beside_stock(sale, &snapshots));
+        if sale.status == SaleStatus::Closed && snapshots.iter().any(|(_, found)| found.is_none()) {
+            // No pass can reach a shard that is gone, and a closed sale sells nothing, guarded or not.
+            findings.retain(|finding| !matches!(finding, Finding::Guarded { .. }));
+        }
         let closes_at = sale.plan.terms.closes_at;
         let now = self.store.now().await?;
         if sale.status != SaleStatus::Closed && now >= closes_at {
@@ -146,6 +151,23 @@ fn compare_shard(
             since: found.guard_since,
         });
     }
+}
+
+/// A shard that owes, while another sells what is owed. A closed sale sells nothing.
+pub(crate) fn debt_beside_stock(
+    sale: &Sale,
+    snapshots: &[(ShardIndex, Option<ShardSnapshot>)],
+) -> Option<Finding> {
+    let here = || {
+        snapshots
+            .iter()
+            .filter_map(|(index, found)| Some((*index, found.as_ref()?)))
+    };
+    let (shard, debt) = here()
+        .map(|(index, found)| (index, found.debt))
+        .find(|(_, debt)| *debt > Units::ZERO)?;
+    let sells = here().any(|(_, found)| found.stock > Units::ZERO);
+    (sells && sale.status != SaleStatus::Closed).then_some(Finding::DebtBesideStock { shard, debt })
 }
 
 /// The route must be SQL's once every shard is of SQL's epoch.

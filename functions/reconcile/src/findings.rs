@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shared::domain::{
     BuyerId, Epoch, Gate, Guard, Order, OrderId, OrderRecord, RouteInfo, SaleStatus, ShardIndex,
-    Terms, UnixMillis, Version,
+    Terms, Units, UnixMillis, Version,
 };
 use shared::ports::Adjustment;
 
@@ -96,6 +96,14 @@ pub enum Finding {
         /// SQL's epoch.
         want: Epoch,
     },
+    /// A shard owes units while others have some free: those would be sold, and refused by SQL, again and
+    /// again. Rebuild, which shares out anew.
+    DebtBesideStock {
+        /// Where.
+        shard: ShardIndex,
+        /// What it owes.
+        debt: Units,
+    },
     /// SQL lacks what it must have had: suspend, alarm; a person orders a rebuild.
     SqlWentBack {
         /// What shows it.
@@ -178,6 +186,7 @@ impl Finding {
             Self::PastEnd { .. } => "past_end",
             Self::Guarded { .. } => "guarded",
             Self::NotLoaded { .. } => "not_loaded",
+            Self::DebtBesideStock { .. } => "debt_beside_stock",
             Self::SqlWentBack { .. } => "sql_went_back",
             Self::SumsOff { .. } => "sums_off",
             Self::AtRest => "at_rest",
@@ -199,7 +208,8 @@ impl Finding {
             }
             Self::GateDiffers { shard, .. }
             | Self::Guarded { shard, .. }
-            | Self::NotLoaded { shard, .. } => format!("{kind}:{}", shard.get()),
+            | Self::NotLoaded { shard, .. }
+            | Self::DebtBesideStock { shard, .. } => format!("{kind}:{}", shard.get()),
             Self::RouteDiffers { .. }
             | Self::RegistryDiffers { .. }
             | Self::PastEnd { .. }
@@ -219,7 +229,10 @@ impl Finding {
     pub const fn needs_second_look(&self) -> bool {
         matches!(
             self,
-            Self::SqlWentBack { .. } | Self::SumsOff { .. } | Self::AtRest
+            Self::DebtBesideStock { .. }
+                | Self::SqlWentBack { .. }
+                | Self::SumsOff { .. }
+                | Self::AtRest
         )
     }
 

@@ -4,9 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 use shared::domain::{Epoch, Guard, OrderId, Sale, UnixMillis};
-use shared::loading::{bring_closed_page, bring_live_page, lift_all};
+use shared::loading::{bring_closed_page, bring_live_page, lift_all, loaded};
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
 
+use crate::config::debt_beside_stock;
 use crate::{Budget, Reconcile, ReconcileError};
 
 /// Where a pass is, between runs.
@@ -70,6 +71,15 @@ where
                 (None, false) => pass.releasing = true,
                 (None, true) => break,
             }
+        }
+        let mut snapshots = Vec::new();
+        for index in sale.plan.shards.indexes() {
+            snapshots.push((index, loaded(&self.ledger, sale, index).await?));
+        }
+        if debt_beside_stock(sale, &snapshots).is_some() {
+            // Lifted now, the stock of one shard would be sold for what another owes.
+            self.rebuild(&sale.id, budget).await?;
+            return Ok(false);
         }
         let lifted = lift_all(&self.ledger, sale, guard, pass.began).await?;
         if lifted {

@@ -263,7 +263,12 @@ impl StockLedger for StageLedger {
             reply = self.0.ledger.preheat(&asked).await?;
         }
         if reply == PreheatReply::Made && self.watched(&call.shard) {
-            self.0.watch.seen().guarded.insert(call.shard.clone());
+            {
+                let mut seen = self.0.watch.seen();
+                seen.guarded.insert(call.shard.clone());
+                // A new load has no memory of what an older one refused; SQL has.
+                seen.refused.retain(|(shard, _)| *shard != call.shard);
+            }
             self.0.check_direction();
         }
         Ok(reply)

@@ -112,7 +112,7 @@ impl Stage {
             for id in touched {
                 match tables.order_row(*id) {
                     Some(row) if row.status.is_live() && seen.closed.contains(id) => {
-                        revived = Some(*id)
+                        revived = Some(*id);
                     }
                     Some(row) if row.status.is_live() => {}
                     Some(_) => {
