@@ -1,6 +1,11 @@
 //! A rush on the real stores: the functions' handlers over a private Redis and PostgreSQL, with every number
 //! counted. The queue is in memory, so that each send is counted too.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test's helpers, as in its tests, a panic is the failure"
+)]
+
 #[path = "rush/crowd.rs"]
 mod crowd;
 #[path = "http/events.rs"]
