@@ -112,6 +112,8 @@ pub struct Seen {
     pub excused: BTreeSet<OrderId>,
     /// Orders seen closed.
     pub closed: BTreeSet<OrderId>,
+    /// Orders that were closed when a store lost something; never shortened.
+    pub once_closed: BTreeSet<OrderId>,
     /// Orders whose cancellation was answered 200.
     pub cancelled: BTreeSet<OrderId>,
     /// Payments that were answered as recorded.

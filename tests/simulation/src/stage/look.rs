@@ -146,21 +146,25 @@ impl Stage {
         let total_before = self.total_in_ledger();
         act();
         let after = self.records();
-        // A message in flight may be one whose commit SQL has just forgotten.
+        let sql = kind == Fault::SqlRestored;
+        // A message in flight may be one whose commit SQL has forgotten, now or in an earlier restore: whoever
+        // holds it goes on to delete it.
+        let forgetful = sql || self.watch.sql_went_back();
         let queued: Vec<OrderId> = self
             .queue
-            .bodies(QueueName::Orders, kind != Fault::SqlRestored)
+            .bodies(QueueName::Orders, !forgetful)
             .iter()
             .filter_map(|body| OrderMessage::from_json(body).ok())
             .map(|message| message.order_id)
             .collect();
         let mut seen = self.watch.seen();
-        let sql = kind == Fault::SqlRestored;
         seen.losses.push(Loss { at: now, sql });
         seen.guarded.clear();
         seen.refused.clear();
         seen.suspended = false;
+        // Also of an earlier restore: two may follow each other before anybody looks.
         let closed_before = seen.closed.clone();
+        seen.once_closed.extend(closed_before);
         if sql {
             seen.closed.clear();
         } else if kind == Fault::LostTail {
@@ -185,7 +189,7 @@ impl Stage {
                     .is_some_and(|record| record.order_id == **id);
                 let in_queue = queued.contains(id);
                 // Of an order that was closed nothing is left to be lost.
-                let closed = closed_before.contains(id);
+                let closed = seen.once_closed.contains(id);
                 self.order(**id).is_none() && (closed || !(in_redis || in_queue))
             })
             .map(|(id, _)| *id)
