@@ -1,8 +1,9 @@
 # Each target calls one thing. `make help` lists them.
 .DEFAULT_GOAL := help
 FLASHSALE := cargo run --locked --quiet --package flashsale --
+MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate compare lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +20,9 @@ test: setup ## lint and all tests
 RUNS ?= 10000
 simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
 	@cargo run --locked --release --quiet --package simulation --bin simulate -- --runs $(RUNS)
+
+compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
+	@$(MEASURE) compare --output docs/comparison.md
 
 lint: setup ## format, clippy, luacheck, template, documentation
 	@scripts/lint

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod commands;
+pub mod compare;
 pub mod demo;
 pub mod local;
 pub mod tokens;

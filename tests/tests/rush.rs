@@ -6,6 +6,8 @@
     reason = "in a test's helpers, as in its tests, a panic is the failure"
 )]
 
+#[path = "rush/compare.rs"]
+mod compare;
 #[path = "rush/crowd.rs"]
 mod crowd;
 #[path = "http/events.rs"]

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the numbers are off, or the API refused; 2 a wrong argument; 3 a server or tool that
 //! is needed is not there.
 
+mod compare;
 mod demo;
 mod dev;
 mod local;
@@ -22,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     client::{Api, ClientError, Patience, with_causes},
+    compare::CompareError,
     demo::DemoError,
     local::{LocalError, dev::DevError},
     tokens::KeyError,
@@ -90,6 +92,8 @@ enum Command {
     Token(token::TokenCommand),
     /// Show a whole sale from end to end on private servers, and check its numbers
     Demo(demo::DemoArgs),
+    /// Compare ways to guard a stock on private servers: speed, and whether the counts are right
+    Compare(compare::CompareArgs),
     /// Deploy the real template on a local AWS with private servers, and keep it until Ctrl-C
     DeployLocal(local::DeployArgs),
     /// Serve the functions under cargo lambda watch with private servers, rebuilt when a file changes
@@ -115,6 +119,8 @@ enum CommandError {
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error(transparent)]
     Demo(#[from] DemoError),
     #[error("--database-url")]
     Database(#[from] PgSettingsError),
@@ -130,6 +136,15 @@ impl CommandError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(_) | Self::Off | Self::Interrupted(_) => 1,
+            Self::Compare(error) => match error {
+                CompareError::Local(_) => 3,
+                CompareError::Redis(_)
+                | CompareError::Sql(_)
+                | CompareError::Ledger(_)
+                | CompareError::Value(_)
+                | CompareError::Unexpected(_)
+                | CompareError::Task(_) => 1,
+            },
             Self::Demo(error) => match error {
                 DemoError::Config(_) | DemoError::Value(_) => 2,
                 DemoError::Client(_)
@@ -160,6 +175,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Reconcile(args) => reconcile::run(args).await,
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
+        Command::Compare(args) => compare::run(args).await,
         Command::DeployLocal(args) => local::deploy(args).await,
         Command::Dev => dev::run().await,
         Command::Migrate(args) => migrate::run(args).await,

@@ -20,7 +20,7 @@ use super::process::{LocalError, Server, ServerCommand, free_port, io_error, too
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Which server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// `redis-server`, 7 or newer.
     Redis,
