@@ -228,7 +228,7 @@ async fn check_payments(world: &World, orders: &[Order]) {
     let Ok(refunds) = world
         .stage
         .store
-        .refunds(Some(&world.sale), false, 10_000)
+        .refunds(Some(&world.sale), false, None, 10_000)
         .await
     else {
         return;

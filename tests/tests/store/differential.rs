@@ -236,8 +236,8 @@ async fn compare_everything(pair: &Pair<'_>) {
     both!(pair, s => s.load(&sale));
     both!(pair, s => s.adjustments(&sale));
     both!(pair, s => s.audit(&sale, 3, 1_000));
-    both!(pair, s => s.refunds(Some(&sale), true, 100));
-    both!(pair, s => s.refunds(None, false, 100));
+    both!(pair, s => s.refunds(Some(&sale), true, None, 100));
+    both!(pair, s => s.refunds(None, false, None, 100));
     both!(pair, s => s.overdue_orders(&sale, 100));
     both!(pair, s => s.runs(3));
     for page in [2, 100] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::{
     domain::{
         AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, OrderStatus, PaymentId,
-        RejectReason, Sale, SaleId, SalePlan, SaleStatus, SaleTransition, UnixMillis,
+        RejectReason, Sale, SaleId, SalePlan, SaleStatus, SaleTransition, Units, UnixMillis,
     },
     ports::{
         Actor, Adjustment, AdjustmentOutcome, AdjustmentState, AuditEntry, CloseOutcome, Load,
@@ -196,13 +196,18 @@ impl OrderStore for StageStore {
         self.0.store.void(message, reason, actor).await
     }
 
+    async fn unpaid_units(&self, sale: &SaleId) -> StoreResult<Units> {
+        self.0.store.unpaid_units(sale).await
+    }
+
     async fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> StoreResult<Vec<Refund>> {
-        self.0.store.refunds(sale, due_only, limit).await
+        self.0.store.refunds(sale, due_only, after, limit).await
     }
 
     async fn refund_done(&self, payment: &PaymentId, actor: &Actor) -> StoreResult<bool> {
@@ -254,6 +259,15 @@ impl SaleStore for StageStore {
 
     async fn raise_version(&self, id: &SaleId, floor: u64, actor: &Actor) -> StoreResult<Sale> {
         self.0.store.raise_version(id, floor, actor).await
+    }
+
+    async fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> StoreResult<Option<Sale>> {
+        self.0.store.set_expiry_frozen(id, frozen, actor).await
     }
 
     async fn begin_load(
@@ -322,6 +336,16 @@ impl SaleStore for StageStore {
 
     async fn adjustments(&self, id: &SaleId) -> StoreResult<Vec<Adjustment>> {
         SaleStore::adjustments(&self.0.store, id).await
+    }
+
+    async fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> StoreResult<()> {
+        self.0.store.note(id, actor, action, what).await
     }
 
     async fn audit(&self, id: &SaleId, skip: u64, limit: usize) -> StoreResult<Vec<AuditEntry>> {
