@@ -39,6 +39,7 @@ pub fn unrest(world: &World) -> Vec<String> {
     let called = world.alarmed.load(Ordering::Relaxed) || world.restored.load(Ordering::Relaxed);
     note(called, "a person is called");
     note(sale.status == SaleStatus::Suspended, "suspended");
+    note(sale.expiry_frozen_since.is_some(), "expiry frozen");
     note(
         matches!(sale.status, SaleStatus::Draft | SaleStatus::Approved),
         "not opened",

@@ -68,6 +68,38 @@ impl StageStore {
         }
     }
 
+    fn is_frozen(&self) -> bool {
+        let sale = self.0.sale();
+        sale.is_some_and(|sale| sale.expiry_frozen_since.is_some())
+    }
+
+    fn has_expired(&self, order: OrderId) -> bool {
+        let row = self.0.order(order);
+        row.is_some_and(|row| row.status == OrderStatus::Expired)
+    }
+
+    /// An order may have expired in the step that just ended.
+    fn see_expiry(&self, order: OrderId, frozen: bool, expired_before: bool) {
+        if frozen && !expired_before && self.has_expired(order) {
+            self.0
+                .watch
+                .broken(Oracle::ExpiredFrozen, || format!("order {order}"));
+        }
+    }
+
+    async fn true_expire(&self, order: OrderId) -> StoreResult<CloseOutcome> {
+        if !self.0.flaws.has(Flaw::ExpireFrozen) {
+            return self.0.store.expire(order).await;
+        }
+        let sale = &self.0.watch.sale;
+        let since = self.0.store.tamper(|tables| tables.swap_frozen(sale, None));
+        let outcome = self.0.store.expire(order).await;
+        self.0
+            .store
+            .tamper(|tables| tables.swap_frozen(sale, since));
+        outcome
+    }
+
     fn spoil(&self, batch: &mut SettledBatch) {
         for outcome in &mut batch.outcomes {
             let Settled::Row {
@@ -115,7 +147,9 @@ impl OrderStore for StageStore {
     }
 
     async fn expire(&self, order: OrderId) -> StoreResult<CloseOutcome> {
-        let outcome = self.0.store.expire(order).await?;
+        let (frozen, before) = (self.is_frozen(), self.has_expired(order));
+        let outcome = self.true_expire(order).await?;
+        self.see_expiry(order, frozen, before);
         self.after(&[order]);
         Ok(outcome)
     }
@@ -136,11 +170,14 @@ impl OrderStore for StageStore {
         payment: &Payment,
         unknown_is_final: bool,
     ) -> StoreResult<PaymentOutcome> {
+        let order = payment.order_id;
+        let (frozen, before) = (self.is_frozen(), self.has_expired(order));
         let outcome = self
             .0
             .store
             .record_payment(payment, unknown_is_final)
             .await?;
+        self.see_expiry(order, frozen, before);
         self.after(&[payment.order_id]);
         Ok(outcome)
     }
@@ -267,6 +304,11 @@ impl SaleStore for StageStore {
         frozen: bool,
         actor: &Actor,
     ) -> StoreResult<Option<Sale>> {
+        if frozen && !self.0.watch.sql_went_back() {
+            self.0
+                .watch
+                .broken(Oracle::FalseAlarm, || format!("frozen by {}", actor.id));
+        }
         self.0.store.set_expiry_frozen(id, frozen, actor).await
     }
 
