@@ -10,6 +10,7 @@ mod migrate;
 mod order;
 mod output;
 mod reconcile;
+mod repair;
 mod sale;
 mod token;
 mod values;
@@ -85,6 +86,14 @@ enum Command {
     Order(order::OrderCommand),
     /// Compare Redis with the database, and repair what differs
     Reconcile(reconcile::ReconcileArgs),
+    /// Look at dead letters, and send them again
+    #[command(subcommand)]
+    Dlq(repair::DlqCommand),
+    /// Make sure that an order which the database does not have never settles
+    Void(repair::OrderActionArgs),
+    /// Money due back to buyers
+    #[command(subcommand)]
+    Refund(repair::RefundCommand),
     /// Make signing keys and tokens for local runs
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -158,6 +167,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Sale(command) => sale::run(command).await,
         Command::Order(command) => order::run(command).await,
         Command::Reconcile(args) => reconcile::run(args).await,
+        Command::Dlq(command) => repair::dlq(command).await,
+        Command::Void(args) => repair::void(args).await,
+        Command::Refund(command) => repair::refund(command).await,
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
         Command::DeployLocal(args) => local::deploy(args).await,
@@ -217,7 +229,12 @@ mod tests {
                 "A-Z a-z 0-9",
             ),
             (format!("flashsale order show s nonsense {api}"), "a UUID"),
-            (format!("flashsale reconcile mend s {api}"), "plan"),
+            (format!("flashsale reconcile mend s {api}"), "rebuild"),
+            (
+                format!("flashsale void s nonsense --reason x {api}"),
+                "a UUID",
+            ),
+            (format!("flashsale dlq show --queue all {api}"), "expiries"),
             ("flashsale demo --buyers many".to_owned(), "--buyers"),
             (
                 format!(

@@ -93,7 +93,7 @@ where
                 }
             }
             Repair::DeadLetters => {
-                let queue = queue_name(call.query("queue"))?;
+                let queue = queue_name(call.query("queue").as_deref())?;
                 let shown = self.admin.dead_letters(queue).await;
                 let shown = shown.map_err(|error| away(&error))?;
                 Ok(Reply::ok(shown))
@@ -101,7 +101,7 @@ where
             Repair::Redrive => {
                 let body: Option<RedriveBody> = call.json_if_any(OPERATOR_BODY_MAX_BYTES)?;
                 let body = body.unwrap_or_default();
-                let queue = queue_name(body.queue)?;
+                let queue = queue_name(body.queue.as_deref())?;
                 let actor = actor(call, subject, body.reason)?;
                 let done = self.admin.redrive(queue, &actor).await;
                 Ok(Reply::ok(done.map_err(|error| away(&error))?))
@@ -135,8 +135,8 @@ fn unknown(field: &'static str, got: &str, expected: &'static str) -> ParseError
     ParseError::of_json(field, &serde_json::Value::from(got), expected)
 }
 
-fn queue_name(text: Option<String>) -> Result<QueueName, ParseError> {
-    match text.as_deref() {
+fn queue_name(text: Option<&str>) -> Result<QueueName, ParseError> {
+    match text {
         None | Some("orders") => Ok(QueueName::Orders),
         Some("expiries") => Ok(QueueName::Expiries),
         Some(other) => Err(unknown("queue", other, "orders or expiries")),

@@ -1,7 +1,7 @@
 //! How sales, adjustments and the audit look to operators.
 
 use serde_json::{Value, json};
-use shared::domain::{Order, Sale};
+use shared::domain::{Order, Sale, UnixMillis};
 use shared::ports::{Adjustment, AuditEntry, Refund};
 
 pub(crate) fn sale(sale: &Sale) -> Value {
@@ -22,7 +22,7 @@ pub(crate) fn sale(sale: &Sale) -> Value {
         "closes_at": plan.terms.closes_at.to_rfc3339(),
         "payment_window_s": plan.payment_window_s,
         "shards": plan.shards,
-        "expiry_frozen_since": sale.expiry_frozen_since.map(|at| at.to_rfc3339()),
+        "expiry_frozen_since": sale.expiry_frozen_since.map(UnixMillis::to_rfc3339),
     })
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn order(order: &Order) -> Value {
         "reason": order.reject_reason,
         "quantity": order.quantity,
         "price": order.price,
-        "closed_at": order.closed_at.map(|at| at.to_rfc3339()),
+        "closed_at": order.closed_at.map(UnixMillis::to_rfc3339),
     })
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn refund(refund: &Refund) -> Value {
         "amount": refund.amount,
         "reason": refund.reason,
         "created_at": refund.created_at.to_rfc3339(),
-        "done_at": refund.done_at.map(|at| at.to_rfc3339()),
+        "done_at": refund.done_at.map(UnixMillis::to_rfc3339),
     })
 }
 

@@ -100,13 +100,11 @@ where
             .filter_map(|letter| OrderMessage::from_json(&letter.body).ok())
             .find(|message| message.order_id == order && message.sale_id == sale.id);
         self.show_again(QueueName::Orders, &hidden).await;
-        match found {
-            Some(message) => Ok(Search::Found(message)),
-            None => {
-                looked?;
-                in_redis.map_err(AdminError::Ledger)
-            }
+        if let Some(message) = found {
+            return Ok(Search::Found(message));
         }
+        looked?;
+        in_redis.map_err(AdminError::Ledger)
     }
 
     async fn find_record(&self, sale: &Sale, order: OrderId) -> Result<Search, LedgerError> {
