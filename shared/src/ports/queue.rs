@@ -91,7 +91,7 @@ pub trait DeadLetters: Send + Sync {
         letters: &[DeadLetter],
     ) -> impl Future<Output = Result<(), QueueError>> + Send;
 
-    /// Deletes a letter for good.
+    /// Deletes a letter for good. Nothing happens when the letter is gone, or was shown to somebody else since.
     fn delete_letter(
         &self,
         queue: QueueName,

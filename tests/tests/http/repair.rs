@@ -377,6 +377,7 @@ async fn a_payment_notes_whether_units_may_still_return() {
     shop.settle().await;
     let some = shared::domain::Units::try_from(1_u64).unwrap();
     shop.ledger.note_unpaid(&sale_id(), some).await.unwrap();
+    shop.pass_ms(1_001);
     let refused = shop.buy("bob", "k1", 1).await.expect(409, "sold_out");
     assert_eq!(refused.body["may_return"], true);
     shop.pay("p1", &id, 9_900).await.expect(200, "");

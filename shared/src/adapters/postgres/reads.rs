@@ -124,7 +124,7 @@ pub(super) async fn unpaid_units(
 ) -> Result<Units, Fault> {
     let units: i64 = sqlx::query_scalar(
         "SELECT coalesce(sum(quantity), 0)::bigint FROM (SELECT quantity FROM orders \
-           WHERE sale_id = $1 AND status = 'awaiting_payment' LIMIT $2) AS some",
+           WHERE sale_id = $1 AND status = 'awaiting_payment' LIMIT $2) AS counted",
     )
     .bind(sale.as_str())
     .bind(page(UNPAID_COUNT_ORDERS))

@@ -1,8 +1,10 @@
 //! The dead-letter queues on SQS: received, shown again, deleted. There is no server-side move: a letter is
-//! deleted only after its send to the queue was acknowledged, which `StartMessageMoveTask` does not promise
-//! for single messages.
+//! deleted only after its send to the queue was acknowledged, and
+//! `StartMessageMoveTask` moves all of them unread.
 
-use aws_sdk_sqs::types::ChangeMessageVisibilityBatchRequestEntry;
+use aws_sdk_sqs::{
+    operation::delete_message::DeleteMessageError, types::ChangeMessageVisibilityBatchRequestEntry,
+};
 
 use super::{SqsError, SqsQueue, queue::action};
 use crate::{
@@ -70,13 +72,25 @@ impl SqsQueue {
     }
 
     async fn try_delete(&self, queue: QueueName, letter: &DeadLetter) -> Result<(), Cause> {
-        self.client
+        let deleted = self
+            .client
             .delete_message()
             .queue_url(self.dead_url(queue)?)
             .receipt_handle(&letter.receipt)
             .send()
-            .await?;
-        Ok(())
+            .await;
+        match deleted {
+            Ok(_) => Ok(()),
+            // Gone, or shown to somebody else since: then it shows itself again.
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(DeleteMessageError::is_receipt_handle_is_invalid) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn try_dead_depth(&self, queue: QueueName) -> Result<QueueDepth, Cause> {
