@@ -248,6 +248,43 @@ mod tests {
         }
     }
 
+    /// A command line's words; single quotes keep words together.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for character in line.chars() {
+            match (character, words.last_mut()) {
+                ('\'', _) => quoted = !quoted,
+                (' ', Some(last)) if !quoted => {
+                    if !last.is_empty() {
+                        words.push(String::new());
+                    }
+                }
+                (other, Some(last)) => last.push(other),
+                (_, None) => {}
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_in_the_operators_handbook_can_be_typed() {
+        let text = include_str!("../../../docs/operations.md").replace("\\\n", " ");
+        let spans = text
+            .split('`')
+            .filter(|span| span.starts_with("flashsale "));
+        let lines = text.lines().filter(|line| line.starts_with("flashsale "));
+        let mut count = 0;
+        for line in spans.chain(lines) {
+            let command = line.split(" #").next().unwrap_or(line).trim();
+            let line = format!("{command} --api http://localhost --token t");
+            let parsed = Cli::try_parse_from(words(&line));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            count += 1;
+        }
+        assert!(count >= 20, "{count}");
+    }
+
     #[test]
     fn help_is_no_error_and_names_the_exit_codes() {
         let error = Cli::try_parse_from(["flashsale", "--help"]).unwrap_err();
