@@ -83,6 +83,15 @@ pub const SQS_DELAY_MAX_S: u64 = 900;
 /// Entries in one SQS batch call.
 pub const SQS_BATCH_MAX: usize = 10;
 
+/// A dead letter that somebody looks at is hidden from others for this long, unless it is put back before.
+pub const DEAD_LETTER_HIDDEN_S: u64 = 60;
+/// How long one look at a dead-letter queue waits, so that every server of the queue is asked.
+pub const DEAD_LETTER_WAIT_S: u64 = 1;
+/// Dead letters that one call shows or treats.
+pub const DEAD_LETTERS_MAX: usize = 100;
+/// One call stops looking for further dead letters after this.
+pub const DEAD_LETTERS_MS: u64 = 12_000;
+
 /// The first right to publish an order, given by the deduct script itself.
 pub const CLAIM_FIRST_MS: u64 = 5_000;
 /// Shortest and longest later claim; in between it is the order's age.
@@ -149,6 +158,8 @@ pub const ADMIN_PAGE_ROWS: usize = 100;
 pub const REASON_MAX_CHARS: usize = 500;
 /// Clocks of Redis and SQL further apart than this are a fact to look at before a sale.
 pub const CLOCK_SKEW_MAX_MS: u64 = 1_000;
+/// Unpaid orders counted at most when it is noted how much may return: it matters only whether any may.
+pub const UNPAID_COUNT_ORDERS: usize = 100;
 /// Longest search of Redis for an order that a payment names and SQL lacks.
 pub const PAYMENT_SEARCH_MS: u64 = 3_000;
 
@@ -211,4 +222,9 @@ const _: () = {
     assert!(SQL_IDLE_TEST_MS < SQL_ACQUIRE_MS);
     assert!(SQL_STATEMENT_MS < SETTLE_FUNCTION_TIMEOUT_MS);
     assert!(STOCK_MAX < 1 << 53);
+    assert!(DEAD_LETTER_WAIT_S * 1_000 < SQS_ATTEMPT_MS);
+    // What a call hides stays hidden while it works, and is shown again by itself when it dies.
+    assert!(ADMIN_FUNCTION_TIMEOUT_MS < DEAD_LETTER_HIDDEN_S * 1_000);
+    // A page begun at the last moment (a look, the sends, the deletions) still ends in time.
+    assert!(DEAD_LETTERS_MS + 3 * SQS_OPERATION_MS < ADMIN_FUNCTION_TIMEOUT_MS);
 };

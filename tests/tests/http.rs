@@ -17,6 +17,8 @@ mod events;
 mod flaky;
 #[path = "http/orders.rs"]
 mod orders;
+#[path = "http/repair.rs"]
+mod repair;
 #[path = "http/shop.rs"]
 mod shop;
 #[path = "http/tokens.rs"]

@@ -9,5 +9,7 @@
 mod double;
 #[path = "queue/faults.rs"]
 mod faults;
+#[path = "queue/letters.rs"]
+mod letters;
 #[path = "queue/server.rs"]
 mod server;

@@ -11,6 +11,8 @@ mod closing;
 mod connections;
 #[path = "store/differential.rs"]
 mod differential;
+#[path = "store/freeze.rs"]
+mod freeze;
 #[path = "store/guards.rs"]
 mod guards;
 #[path = "store/settle.rs"]

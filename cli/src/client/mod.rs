@@ -7,6 +7,7 @@
 mod answer;
 mod buyer;
 mod operator;
+mod repair;
 mod tally;
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use tokio::sync::Semaphore;
 pub use answer::{Answer, backoff_ms};
 pub use buyer::{PaymentEvent, new_key};
 pub use operator::{SaleAction, SaleBody};
+pub use repair::{DeadQueue, ReconcileMode};
 pub use tally::{Tally, TallyLine};
 
 /// Opening a connection.

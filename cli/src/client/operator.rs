@@ -45,6 +45,10 @@ pub enum SaleAction {
     Close,
     /// Gives up a sale that never opened.
     Withdraw,
+    /// SQL was restored: payments may be missing, and nothing expires.
+    PaymentsMissing,
+    /// The provider sent its payments again; orders expire as ever.
+    PaymentsReplayed,
 }
 
 impl SaleAction {
@@ -58,6 +62,8 @@ impl SaleAction {
             Self::Resume => "resume",
             Self::Close => "close",
             Self::Withdraw => "withdraw",
+            Self::PaymentsMissing => "payments-missing",
+            Self::PaymentsReplayed => "payments-replayed",
         }
     }
 }
@@ -129,18 +135,5 @@ impl Api {
         );
         self.send(Call::new("operator", Method::GET, path, Some(token)))
             .await
-    }
-
-    /// Compares the stores of one sale, and with `apply` repairs what is found.
-    pub async fn reconcile(
-        &self,
-        sale: &SaleId,
-        apply: bool,
-        token: &str,
-    ) -> Result<Answer, ClientError> {
-        let mode = if apply { "apply" } else { "plan" };
-        let path = format!("/admin/sales/{sale}/reconcile?mode={mode}");
-        let call = Call::new("reconcile", Method::POST, path, Some(token)).json(&json!({}));
-        self.send(call).await
     }
 }

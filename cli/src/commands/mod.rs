@@ -11,6 +11,7 @@ mod migrate;
 mod order;
 mod output;
 mod reconcile;
+mod repair;
 mod sale;
 mod token;
 mod values;
@@ -87,6 +88,14 @@ enum Command {
     Order(order::OrderCommand),
     /// Compare Redis with the database, and repair what differs
     Reconcile(reconcile::ReconcileArgs),
+    /// Look at dead letters, and send them again
+    #[command(subcommand)]
+    Dlq(repair::DlqCommand),
+    /// Make sure that an order which the database does not have never settles
+    Void(repair::OrderActionArgs),
+    /// Money due back to buyers
+    #[command(subcommand)]
+    Refund(repair::RefundCommand),
     /// Make signing keys and tokens for local runs
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -173,6 +182,9 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Sale(command) => sale::run(command).await,
         Command::Order(command) => order::run(command).await,
         Command::Reconcile(args) => reconcile::run(args).await,
+        Command::Dlq(command) => repair::dlq(command).await,
+        Command::Void(args) => repair::void(args).await,
+        Command::Refund(command) => repair::refund(command).await,
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
         Command::Compare(args) => compare::run(args).await,
@@ -233,7 +245,12 @@ mod tests {
                 "A-Z a-z 0-9",
             ),
             (format!("flashsale order show s nonsense {api}"), "a UUID"),
-            (format!("flashsale reconcile mend s {api}"), "plan"),
+            (format!("flashsale reconcile mend s {api}"), "rebuild"),
+            (
+                format!("flashsale void s nonsense --reason x {api}"),
+                "a UUID",
+            ),
+            (format!("flashsale dlq show --queue all {api}"), "expiries"),
             ("flashsale demo --buyers many".to_owned(), "--buyers"),
             (
                 format!(
@@ -245,6 +262,43 @@ mod tests {
             let text = refused(&line);
             assert!(text.contains(part), "{line}: {text}");
         }
+    }
+
+    /// A command line's words; single quotes keep words together.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for character in line.chars() {
+            match (character, words.last_mut()) {
+                ('\'', _) => quoted = !quoted,
+                (' ', Some(last)) if !quoted => {
+                    if !last.is_empty() {
+                        words.push(String::new());
+                    }
+                }
+                (other, Some(last)) => last.push(other),
+                (_, None) => {}
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_in_the_operators_handbook_can_be_typed() {
+        let text = include_str!("../../../docs/operations.md").replace("\\\n", " ");
+        let spans = text
+            .split('`')
+            .filter(|span| span.starts_with("flashsale "));
+        let lines = text.lines().filter(|line| line.starts_with("flashsale "));
+        let mut count = 0;
+        for line in spans.chain(lines) {
+            let command = line.split(" #").next().unwrap_or(line).trim();
+            let line = format!("{command} --api http://localhost --token t");
+            let parsed = Cli::try_parse_from(words(&line));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            count += 1;
+        }
+        assert!(count >= 20, "{count}");
     }
 
     #[test]

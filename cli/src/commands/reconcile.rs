@@ -1,10 +1,14 @@
 //! `flashsale reconcile …`
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use shared::domain::SaleId;
+use shared::limits::{REBUILD_QUEUE_WAIT_MS, REBUILD_WAIT_MS};
 
 use super::{ApiArgs, CommandError, output, values};
+use crate::client::ReconcileMode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
@@ -12,25 +16,54 @@ enum Mode {
     Plan,
     /// Repair what differs
     Apply,
+    /// Load the sale anew from the database, after writing back what only Redis knows; for a sale that was
+    /// suspended because its numbers are wrong. Buyers hear "busy" for about a minute
+    Rebuild,
 }
+
+impl Mode {
+    const fn of_api(self) -> ReconcileMode {
+        match self {
+            Self::Plan => ReconcileMode::Plan,
+            Self::Apply => ReconcileMode::Apply,
+            Self::Rebuild => ReconcileMode::Rebuild,
+        }
+    }
+}
+
+/// A rebuild waits for calls that began before it and for the queue; it is asked again this often.
+const REBUILD_POLL_MS: u64 = 5_000;
+/// Twice as long as a rebuild waits at most; reconcile goes on with it in any case.
+const REBUILD_POLLS: u64 = 2 * (REBUILD_WAIT_MS + REBUILD_QUEUE_WAIT_MS) / REBUILD_POLL_MS;
 
 #[derive(Debug, Args)]
 pub(super) struct ReconcileArgs {
-    /// Only look, or repair
+    /// Only look, repair, or load anew
     #[arg(value_enum)]
     mode: Mode,
     /// The sale's id
     #[arg(value_parser = values::sale_id)]
     sale: SaleId,
+    /// Why; kept in the audit of a rebuild
+    #[arg(long, default_value = "")]
+    reason: String,
     #[command(flatten)]
     api: ApiArgs,
 }
 
 pub(super) async fn run(args: ReconcileArgs) -> Result<(), CommandError> {
     let client = args.api.connect()?;
-    let apply = args.mode == Mode::Apply;
-    let answer = client.reconcile(&args.sale, apply, &args.api.token).await?;
-    if apply || args.api.json || !answer.ok() {
+    let (mode, token) = (args.mode.of_api(), &args.api.token);
+    let ask = || client.reconcile(&args.sale, mode, &args.reason, token);
+    let mut answer = ask().await?;
+    for _ in 0..REBUILD_POLLS {
+        if args.mode != Mode::Rebuild || answer.status != 202 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(REBUILD_POLL_MS)).await;
+        answer = ask().await?;
+    }
+    if args.mode != Mode::Plan || args.api.json || !answer.ok() {
         return output::show(&args.api, &answer);
     }
     print!("{}", findings(&answer.body));

@@ -24,6 +24,10 @@ pub(super) enum SaleCommand {
     Close(ActionArgs),
     /// Give up a sale that was never opened (draft or approved → withdrawn)
     Withdraw(ActionArgs),
+    /// Say that the database was restored and payments may be missing: nothing of the sale expires from now on
+    PaymentsMissing(ActionArgs),
+    /// Say that the payment provider sent its payments again: orders expire as ever
+    PaymentsReplayed(ActionArgs),
     /// Add stock to a running sale, or take free stock out of it
     Adjust(AdjustArgs),
     /// Show what was sold, and whether the books balance
@@ -123,6 +127,8 @@ pub(super) async fn run(command: SaleCommand) -> Result<(), CommandError> {
         SaleCommand::Resume(args) => act(args, SaleAction::Resume).await,
         SaleCommand::Close(args) => act(args, SaleAction::Close).await,
         SaleCommand::Withdraw(args) => act(args, SaleAction::Withdraw).await,
+        SaleCommand::PaymentsMissing(args) => act(args, SaleAction::PaymentsMissing).await,
+        SaleCommand::PaymentsReplayed(args) => act(args, SaleAction::PaymentsReplayed).await,
         SaleCommand::Adjust(args) => adjust(args).await,
         SaleCommand::Report(args) => page(args, "report").await,
         SaleCommand::Audit(args) => page(args, "audit").await,

@@ -2,8 +2,8 @@
 
 use shared::{
     domain::{
-        AdjustmentId, Currency, OrderId, ParseError, Quantity, SaleId, ShardCount, SignedUnits,
-        Units, UnixMillis,
+        AdjustmentId, Currency, OrderId, ParseError, PaymentId, Quantity, SaleId, ShardCount,
+        SignedUnits, Units, UnixMillis,
     },
     ports::{Clock, SystemClock},
 };
@@ -22,6 +22,10 @@ pub(super) fn sale_id(text: &str) -> Result<SaleId, String> {
 
 pub(super) fn order_id(text: &str) -> Result<OrderId, String> {
     told(OrderId::parse(text))
+}
+
+pub(super) fn payment_id(text: &str) -> Result<PaymentId, String> {
+    told(PaymentId::parse(text))
 }
 
 pub(super) fn adjustment_id(text: &str) -> Result<AdjustmentId, String> {

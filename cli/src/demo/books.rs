@@ -9,7 +9,7 @@ use super::{
     DemoError,
     verdict::{Books, ShardCounts},
 };
-use crate::client::Api;
+use crate::client::{Api, ReconcileMode};
 
 /// Readings of the report until the shards were still while they were counted.
 const READINGS_MAX: u32 = 5;
@@ -41,7 +41,9 @@ pub(super) async fn open_findings(
     sale: &SaleId,
     operator: &str,
 ) -> Result<u64, DemoError> {
-    let plan = api.reconcile(sale, false, operator).await?;
+    let plan = api
+        .reconcile(sale, ReconcileMode::Plan, "", operator)
+        .await?;
     let Some(findings) = plan.body["findings"].as_array() else {
         let answer = format!("{} {}", plan.status, plan.body);
         return Err(unreadable("differences", answer));

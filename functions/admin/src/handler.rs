@@ -5,7 +5,8 @@ use serde_json::json;
 use shared::domain::{AdjustmentId, ParseError, SaleId, SaleTransition, SignedUnits};
 use shared::limits::{ADMIN_PAGE_ROWS, OPERATOR_BODY_MAX_BYTES, REASON_MAX_CHARS, STOCK_MAX};
 use shared::ports::{
-    Actor, Clock, IdSource, OrderQueue, OrderStore, PlanOutcome, SaleStore, StockLedger,
+    Actor, Clock, DeadLetters, IdSource, OrderQueue, OrderStore, PlanOutcome, SaleStore,
+    StockLedger,
 };
 use shared::startup::chain;
 use shared::web::{
@@ -13,6 +14,7 @@ use shared::web::{
     find, respond,
 };
 
+use crate::repair::Repair;
 use crate::{ActOutcome, AdjustOutcome, Admin, AdminError, plan::PlanBody, view};
 
 /// What is asked for.
@@ -34,6 +36,8 @@ pub enum Action {
     Audit,
     /// Whether it is ready.
     Readiness,
+    /// What only a person decides.
+    Repair(Repair),
 }
 
 const fn pattern(method: &'static str, path: &'static str, action: Action) -> Pattern<Action> {
@@ -78,6 +82,42 @@ pub const PATTERNS: &[Pattern<Action>] = &[
     pattern("GET", "/admin/sales/{}/report", Action::Report),
     pattern("GET", "/admin/sales/{}/audit", Action::Audit),
     pattern("GET", "/admin/sales/{}/readiness", Action::Readiness),
+    pattern(
+        "POST",
+        "/admin/sales/{}/payments-missing",
+        Action::Repair(Repair::PaymentsMissing(true)),
+    ),
+    pattern(
+        "POST",
+        "/admin/sales/{}/payments-replayed",
+        Action::Repair(Repair::PaymentsMissing(false)),
+    ),
+    pattern(
+        "POST",
+        "/admin/sales/{}/orders/{}/refund",
+        Action::Repair(Repair::Refund),
+    ),
+    pattern(
+        "POST",
+        "/admin/sales/{}/orders/{}/void",
+        Action::Repair(Repair::Void),
+    ),
+    pattern("GET", "/admin/refunds", Action::Repair(Repair::Refunds)),
+    pattern(
+        "POST",
+        "/admin/refunds/{}/done",
+        Action::Repair(Repair::RefundDone),
+    ),
+    pattern(
+        "GET",
+        "/admin/dead-letters",
+        Action::Repair(Repair::DeadLetters),
+    ),
+    pattern(
+        "POST",
+        "/admin/dead-letters/redrive",
+        Action::Repair(Repair::Redrive),
+    ),
 ];
 
 /// The function: the use cases behind HTTP.
@@ -91,9 +131,9 @@ pub struct Handler<L, S, Q, C, I> {
 /// The body of a change of state.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ActBody {
+pub(crate) struct ActBody {
     #[serde(default)]
-    reason: String,
+    pub(crate) reason: String,
 }
 
 /// The body of a change of stock.
@@ -109,7 +149,7 @@ impl<L, S, Q, C, I> Handler<L, S, Q, C, I>
 where
     L: StockLedger,
     S: SaleStore + OrderStore,
-    Q: OrderQueue,
+    Q: OrderQueue + DeadLetters,
     C: Clock,
     I: IdSource,
 {
@@ -125,13 +165,17 @@ where
 
     async fn act(&self, call: &Call<'_>, matched: &Matched<Action>) -> Result<Reply, Problem> {
         let subject = self.tokens.caller(call, Scope::Operate)?.subject;
-        if matched.action == Action::List {
-            return self.list(call).await;
+        match matched.action {
+            Action::List => return self.list(call).await,
+            Action::Repair(repair) => {
+                return self.repair(call, repair, &matched.params, subject).await;
+            }
+            _ => {}
         }
         let sale = SaleId::parse(matched.params.first().map_or("", String::as_str))?;
         let actor = |reason: String| actor(call, subject, reason);
         match matched.action {
-            Action::List | Action::Show => self.show(&sale).await,
+            Action::List | Action::Repair(_) | Action::Show => self.show(&sale).await,
             Action::Put => {
                 let body: PlanBody = call.json(OPERATOR_BODY_MAX_BYTES)?;
                 let actor = actor(String::new())?;
@@ -211,7 +255,7 @@ where
     }
 }
 
-fn actor(call: &Call<'_>, id: String, reason: String) -> Result<Actor, ParseError> {
+pub(crate) fn actor(call: &Call<'_>, id: String, reason: String) -> Result<Actor, ParseError> {
     if reason.chars().count() > REASON_MAX_CHARS {
         let value = serde_json::Value::String(reason);
         return Err(ParseError::of_json(
@@ -268,7 +312,7 @@ fn adjust_reply(outcome: AdjustOutcome) -> Result<Reply, Problem> {
     }
 }
 
-fn not_possible(status: &'static str) -> Problem {
+pub(crate) fn not_possible(status: &'static str) -> Problem {
     Problem::new(ProblemCode::InvalidTransition)
         .detail(
             format!("The sale is {status}, which does not allow this."),
@@ -277,10 +321,11 @@ fn not_possible(status: &'static str) -> Problem {
         .member("sale_status", status)
 }
 
-fn away(error: &AdminError) -> Problem {
+pub(crate) fn away(error: &AdminError) -> Problem {
     match error {
         AdminError::Store(error) => Problem::store(error),
         AdminError::Ledger(error) => Problem::ledger(error),
+        AdminError::Queue(error) => Problem::queue(error),
         AdminError::HalfDone(_) => Problem::new(ProblemCode::OutcomeUnknown)
             .detail(
                 "The change is recorded, but not every part of the sale has confirmed it. Repeat the call: it goes on where it stopped.",

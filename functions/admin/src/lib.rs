@@ -2,24 +2,33 @@
 //!
 //! It promises that every change is one conditional statement in SQL with its audit, that a suspension is
 //! answered 200 only when every loaded shard has the paused gate, and that a stock adjustment happens once
-//! per id, in the order that never lets Redis have more than SQL. It loads nothing and repairs nothing.
+//! per id, in the order that never lets Redis have more than SQL. It loads nothing, and of repair it does what
+//! only a person decides: dead letters, voids, refunds.
 
 mod adjust;
 mod handler;
+mod letters;
 mod plan;
 mod readiness;
+mod refunds;
+mod repair;
 mod report;
 mod transitions;
 mod view;
+mod void;
 
 pub use adjust::AdjustOutcome;
 pub use handler::{Action, Handler, PATTERNS};
+pub use letters::{Letter, Redriven, Shown, Verdict};
 pub use readiness::{Fact, Readiness};
+pub use refunds::RefundReply;
+pub use repair::Repair;
 pub use report::{Check, Report, ShardReport};
 pub use transitions::ActOutcome;
+pub use void::VoidReply;
 
 use shared::loading::LoadError;
-use shared::ports::{LedgerError, StoreError};
+use shared::ports::{LedgerError, QueueError, StoreError};
 
 /// The use cases, over their ports.
 #[derive(Debug)]
@@ -28,7 +37,7 @@ pub struct Admin<L, S, Q, C, I> {
     pub ledger: L,
     /// SQL.
     pub store: S,
-    /// For the queue's depth.
+    /// For the queue's depth, and for dead letters.
     pub queue: Q,
     /// For the time that a walk may take.
     pub clock: C,
@@ -45,6 +54,9 @@ pub enum AdminError {
     /// Redis is away, before anything was changed.
     #[error("the ledger has no answer")]
     Ledger(#[from] LedgerError),
+    /// A queue is away. The same call again is safe.
+    #[error("the queue has no answer")]
+    Queue(#[from] QueueError),
     /// SQL committed, and not every shard has heard of it. The same call again goes on from there.
     #[error("the change is in SQL, but not in every shard")]
     HalfDone(#[source] LoadError),

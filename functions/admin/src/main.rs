@@ -8,7 +8,7 @@ use admin::{Admin, Handler};
 use lambda_http::{run_concurrent, service_fn};
 use shared::adapters::postgres::{PgSettings, PgStore};
 use shared::adapters::redis::{RedisLedger, RedisSettings};
-use shared::adapters::sqs::{QueueUrls, SqsQueue};
+use shared::adapters::sqs::{DeadLetterUrls, QueueUrls, SqsQueue};
 use shared::config;
 use shared::limits::SQL_CONNECTIONS_HTTP;
 use shared::ports::{SystemClock, SystemIds};
@@ -34,11 +34,18 @@ async fn run() -> Result<(), Failure> {
         orders: config.order_queue_url,
         expiries: None,
     };
+    let dead_letters = DeadLetterUrls {
+        orders: config.order_dlq_url,
+        expiries: config.expiry_dlq_url,
+    };
+    let queue = SqsQueue::connect(queues)
+        .await
+        .with_dead_letters(dead_letters);
     let handler = Arc::new(Handler {
         admin: Admin {
             ledger: RedisLedger::new(redis),
             store: PgStore::new(postgres),
-            queue: SqsQueue::connect(queues).await,
+            queue,
             clock: SystemClock,
             ids: SystemIds,
         },

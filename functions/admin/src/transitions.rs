@@ -78,6 +78,17 @@ where
         }
     }
 
+    /// Notes that payments may be missing after a restore of SQL, so that nothing of the sale expires; or that
+    /// the provider sent them again, so that orders expire as ever. None when there is no such sale.
+    pub async fn payments_missing(
+        &self,
+        id: &SaleId,
+        missing: bool,
+        actor: &Actor,
+    ) -> Result<Option<Sale>, AdminError> {
+        Ok(self.store.set_expiry_frozen(id, missing, actor).await?)
+    }
+
     /// Writes the registry anew. Reconcile does the same every minute, so a failure is only logged.
     async fn register(&self) {
         if let Err(error) = publish_registry(&self.ledger, &self.store).await {

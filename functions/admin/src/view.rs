@@ -1,8 +1,8 @@
 //! How sales, adjustments and the audit look to operators.
 
 use serde_json::{Value, json};
-use shared::domain::Sale;
-use shared::ports::{Adjustment, AuditEntry};
+use shared::domain::{Order, Sale, UnixMillis};
+use shared::ports::{Adjustment, AuditEntry, Refund};
 
 pub(crate) fn sale(sale: &Sale) -> Value {
     let plan = &sale.plan;
@@ -22,6 +22,32 @@ pub(crate) fn sale(sale: &Sale) -> Value {
         "closes_at": plan.terms.closes_at.to_rfc3339(),
         "payment_window_s": plan.payment_window_s,
         "shards": plan.shards,
+        "expiry_frozen_since": sale.expiry_frozen_since.map(UnixMillis::to_rfc3339),
+    })
+}
+
+pub(crate) fn order(order: &Order) -> Value {
+    json!({
+        "order_id": order.id,
+        "sale_id": order.sale_id,
+        "status": order.status,
+        "reason": order.reject_reason,
+        "quantity": order.quantity,
+        "price": order.price,
+        "closed_at": order.closed_at.map(UnixMillis::to_rfc3339),
+    })
+}
+
+/// A refund goes by the payment that it returns.
+pub(crate) fn refund(refund: &Refund) -> Value {
+    json!({
+        "refund_id": refund.payment_id,
+        "sale_id": refund.sale_id,
+        "order_id": refund.order_id,
+        "amount": refund.amount,
+        "reason": refund.reason,
+        "created_at": refund.created_at.to_rfc3339(),
+        "done_at": refund.done_at.map(UnixMillis::to_rfc3339),
     })
 }
 

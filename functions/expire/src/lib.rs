@@ -71,7 +71,17 @@ impl<L: StockLedger, S: OrderStore, Q: OrderQueue, C: Clock> Expire<L, S, Q, C> 
                 true
             }
             Ok(CloseOutcome::Paid(_)) => true,
-            Ok(CloseOutcome::NotDue(order)) => self.remind_again(message, order.pay_by).await,
+            Ok(CloseOutcome::NotDue(order)) => {
+                // At least a second, or clocks apart by a little would send it round and round.
+                let rest_s = order.pay_by.since(self.clock.now()).div_ceil(1_000);
+                self.remind_again(message, order.pay_by, rest_s.clamp(1, SQS_DELAY_MAX_S))
+                    .await
+            }
+            // Until a person says that payments were sent again; that takes longer than any delay.
+            Ok(CloseOutcome::Frozen(order)) => {
+                self.remind_again(message, order.pay_by, SQS_DELAY_MAX_S)
+                    .await
+            }
             Ok(CloseOutcome::NotFound) => {
                 tracing::warn!(
                     sale_id = %message.sale_id,
@@ -92,14 +102,16 @@ impl<L: StockLedger, S: OrderStore, Q: OrderQueue, C: Clock> Expire<L, S, Q, C> 
         }
     }
 
-    async fn remind_again(&self, message: &ExpiryMessage, pay_by: UnixMillis) -> bool {
-        // At least a second, or clocks apart by a little would send it round and round.
-        let rest_s = pay_by.since(self.clock.now()).div_ceil(1_000);
+    async fn remind_again(
+        &self,
+        message: &ExpiryMessage,
+        pay_by: UnixMillis,
+        delay_s: u64,
+    ) -> bool {
         let next = ExpiryMessage {
             pay_by,
             ..message.clone()
         };
-        let delay_s = rest_s.clamp(1, SQS_DELAY_MAX_S);
         match self.queue.send_expiries(&[(next, delay_s)]).await {
             Ok(()) => true,
             Err(error) => {

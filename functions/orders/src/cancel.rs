@@ -51,7 +51,7 @@ where
             }
             CloseOutcome::Paid(_) => Ok(CancelOutcome::Paid),
             // A cancellation is always due; this build's store does not answer it.
-            CloseOutcome::NotDue(_) => Err(Away::Loading),
+            CloseOutcome::NotDue(_) | CloseOutcome::Frozen(_) => Err(Away::Loading),
             CloseOutcome::NotFound => match self.order(sale, buyer, order).await? {
                 None => Ok(CancelOutcome::NotFound),
                 // It came into SQL in between, or is on its way: the next try finds it.

@@ -2,12 +2,14 @@
 
 use shared::domain::{Order, OrderId, OrderRecord, RecordState, SaleId, UnixMillis};
 use shared::limits::PAYMENT_SEARCH_MS;
+use shared::loading::note_unpaid;
 use shared::mirror::{mirror_orders, shard_of};
 use shared::ports::{
     Clock, IdSource, OrderQueue, OrderStore, Payment, PaymentOutcome, RefundReason, SaleStore,
     StockLedger,
 };
 use shared::routes::Route;
+use shared::startup::chain;
 
 use crate::{Away, Orders};
 
@@ -43,11 +45,15 @@ where
             outcome = self.store.record_payment(payment, true).await?;
         }
         match outcome {
-            PaymentOutcome::Paid(order) => Ok(PayOutcome::Paid(Box::new(order))),
+            PaymentOutcome::Paid(order) => {
+                self.note_unpaid(&payment.sale_id).await;
+                Ok(PayOutcome::Paid(Box::new(order)))
+            }
             PaymentOutcome::RefundDue { reason, expired } => {
                 if let Some(expired) = expired {
                     let (order, sale) = *expired;
                     mirror_orders(&self.ledger, &self.store, &sale, &[order]).await;
+                    self.note_unpaid(&payment.sale_id).await;
                 }
                 tracing::info!(
                     sale_id = %payment.sale_id,
@@ -58,6 +64,22 @@ where
                 Ok(PayOutcome::RefundDue(reason))
             }
             PaymentOutcome::UnknownOrder => Ok(PayOutcome::NotSettledYet),
+        }
+    }
+
+    /// Notes beside the route whether units may still come back unpaid: only where that changed, only for a
+    /// loaded sale, and never as a reason to fail the payment. Reconcile notes it every minute, too.
+    async fn note_unpaid(&self, sale: &SaleId) {
+        let noted = match self.routes.find(&self.ledger, &self.clock, sale).await {
+            Ok(Route::Loaded { unpaid, .. }) => unpaid,
+            Ok(Route::None(_)) => return,
+            Err(error) => {
+                tracing::warn!(sale_id = %sale, error = %chain(&error), "unpaid units not noted");
+                return;
+            }
+        };
+        if let Err(error) = note_unpaid(&self.ledger, &self.store, sale, noted).await {
+            tracing::warn!(sale_id = %sale, error = %chain(&error), "unpaid units not noted");
         }
     }
 

@@ -210,7 +210,10 @@ where
                 }
                 Ok(())
             }
-            CloseOutcome::Paid(_) | CloseOutcome::NotDue(_) | CloseOutcome::NotFound => Ok(()),
+            CloseOutcome::Paid(_)
+            | CloseOutcome::NotDue(_)
+            | CloseOutcome::Frozen(_)
+            | CloseOutcome::NotFound => Ok(()),
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use lambda_http::RequestExt;
 use lambda_runtime::{Error, LambdaEvent};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::domain::{ParseError, SaleId, UnixMillis};
-use shared::limits::GATEWAY_TIMEOUT_MS;
-use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
+use shared::limits::{GATEWAY_TIMEOUT_MS, OPERATOR_BODY_MAX_BYTES, REASON_MAX_CHARS};
+use shared::ports::{
+    Actor, Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger,
+};
 use shared::startup::{chain, deadline};
 use shared::web::{
     Call, Matched, Pattern, Problem, ProblemCode, Reply, Request, Response, Scope, TokenVerifier,
@@ -22,6 +25,14 @@ pub const PATTERNS: &[Pattern<()>] = &[Pattern {
 }];
 /// Most findings in one answer.
 const FINDINGS_MAX: usize = 200;
+
+/// Why it was ordered; for the audit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderBody {
+    #[serde(default)]
+    reason: String,
+}
 
 #[derive(Debug, Clone, Copy)]
 enum Mode {
@@ -60,9 +71,9 @@ where
         let began = self.reconcile.clock.now();
         let call = Call::new(&request);
         let result = match self.read(&call) {
-            Ok((id, mode)) => {
-                self.act(&id, mode, budget(&request, began, &self.reconcile))
-                    .await
+            Ok((id, mode, actor)) => {
+                let budget = budget(&request, began, &self.reconcile);
+                self.act(&id, mode, &actor, budget).await
             }
             Err(problem) => Err(problem),
         };
@@ -70,9 +81,9 @@ where
         respond(&call, now, &self.reconcile.ids, result)
     }
 
-    fn read(&self, call: &Call<'_>) -> Result<(SaleId, Mode), Problem> {
+    fn read(&self, call: &Call<'_>) -> Result<(SaleId, Mode, Actor), Problem> {
         let Matched { params, .. } = find(PATTERNS, call)?;
-        self.tokens.caller(call, Scope::Operate)?;
+        let caller = self.tokens.caller(call, Scope::Operate)?;
         let id = SaleId::parse(params.first().map_or("", String::as_str))?;
         let mode = match call.query("mode").as_deref() {
             Some("plan") => Mode::Plan,
@@ -92,10 +103,27 @@ where
                 .into());
             }
         };
-        Ok((id, mode))
+        let body: Option<OrderBody> = call.json_if_any(OPERATOR_BODY_MAX_BYTES)?;
+        let reason = body.unwrap_or_default().reason;
+        if reason.chars().count() > REASON_MAX_CHARS {
+            let value = Value::String(reason);
+            return Err(ParseError::of_json("reason", &value, "at most 500 characters").into());
+        }
+        let actor = Actor {
+            id: caller.subject,
+            reason,
+            request_id: call.request_id(),
+        };
+        Ok((id, mode, actor))
     }
 
-    async fn act(&self, id: &SaleId, mode: Mode, budget: Budget) -> Result<Reply, Problem> {
+    async fn act(
+        &self,
+        id: &SaleId,
+        mode: Mode,
+        actor: &Actor,
+        budget: Budget,
+    ) -> Result<Reply, Problem> {
         match mode {
             Mode::Plan => {
                 let findings = self
@@ -113,7 +141,8 @@ where
                 Ok(Reply::ok(json!({ "report": report })))
             }
             Mode::Rebuild => {
-                let outcome = self.reconcile.rebuild(id, budget).await.map_err(problem)?;
+                let ordered = self.reconcile.order_rebuild(id, actor, budget).await;
+                let outcome = ordered.map_err(problem)?;
                 let status = match outcome {
                     RebuildOutcome::Done => 200,
                     RebuildOutcome::Waiting { .. } | RebuildOutcome::Interrupted => 202,

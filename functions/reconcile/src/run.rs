@@ -121,6 +121,9 @@ where
                 return Ok(report);
             }
         }
+        if is_loaded_state(&sale) {
+            self.note_unpaid(&sale).await?;
+        }
         let kept = self.store.swap_cursor(id, WALK, None).await?;
         let kept: Option<Cursor> = kept.and_then(|text| serde_json::from_str(&text).ok());
         let mut cursor = kept.unwrap_or_default();
@@ -159,7 +162,10 @@ where
         report: &mut SaleReport,
     ) -> Result<(), ReconcileError> {
         let sale = self.sale(id).await?;
+        let suspects = cursor.suspects.len();
         let findings = self.next_page(&sale, cursor).await?;
+        self.freeze_if_sql_went_back(&sale, cursor.suspects.get(suspects..).unwrap_or_default())
+            .await?;
         for finding in &findings {
             report.count_found(finding);
         }

@@ -21,12 +21,12 @@ pub(crate) enum Stage {
     Outbox,
     /// Closed rows not known to be released.
     Closed,
-    /// Rows past their deadline.
-    Overdue,
     /// Live rows.
     Live,
     /// Every record of each shard.
     Records,
+    /// Rows past their deadline. After all that may show that SQL went back in time: then nothing expires.
+    Overdue,
     /// The identities.
     Sums,
     /// Nothing is left.
@@ -119,9 +119,9 @@ where
             Stage::Config => self.config_page(sale, cursor).await?,
             Stage::Outbox => self.outbox_page(sale, cursor).await?,
             Stage::Closed => self.closed_page(sale, cursor).await?,
-            Stage::Overdue => self.overdue_page(sale, cursor).await?,
             Stage::Live => self.live_page(sale, cursor).await?,
             Stage::Records => self.records_page(sale, cursor).await?,
+            Stage::Overdue => self.overdue_page(sale, cursor).await?,
             Stage::Sums => self.sums_page(sale, cursor).await?,
             Stage::Done => Vec::new(),
         };

@@ -179,6 +179,7 @@ fn is_at_rest(sums: &StoreSums) -> bool {
         .copied()
         .unwrap_or_default();
     sums.sale.status == SaleStatus::Closed
+        && sums.sale.expiry_frozen_since.is_none()
         && waiting == 0
         && sums.pending_adjustments == 0
         && sums.unreleased == 0

@@ -56,7 +56,7 @@ where
         cursor: &mut Cursor,
     ) -> Result<Vec<Finding>, ReconcileError> {
         let Some(index) = cursor.shard(sale) else {
-            cursor.enter(Stage::Sums);
+            cursor.enter(Stage::Overdue);
             return Ok(Vec::new());
         };
         let page = self

@@ -34,7 +34,7 @@ where
             .await?;
         match page.last() {
             Some(order) => cursor.order = Some(order.id),
-            None => cursor.enter(Stage::Overdue),
+            None => cursor.enter(Stage::Live),
         }
         Ok(page
             .into_iter()
@@ -52,7 +52,7 @@ where
         cursor: &mut Cursor,
     ) -> Result<Vec<Finding>, ReconcileError> {
         let page = self.store.overdue_orders(&sale.id, PAGE_ROWS).await?;
-        cursor.enter(Stage::Live);
+        cursor.enter(Stage::Sums);
         Ok(page
             .into_iter()
             .map(|order_id| Finding::Overdue { order_id })

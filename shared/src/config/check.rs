@@ -6,9 +6,9 @@ use super::{
     BuyerRate, ConfigError, DatabaseConfig, Fault, PaymentConfig, RedisConfig, Secret, Stage,
     TokenConfig,
     variables::{
-        BUYER_RATE, DATABASE_CA_FILE, DATABASE_URL, EXPIRY_QUEUE_URL, ORDER_DLQ_URL,
-        ORDER_QUEUE_URL, PAYMENT_SECRET, REDIS_CA_FILE, REDIS_URL, STAGE, TOKEN_AUDIENCE,
-        TOKEN_ISSUER, TOKEN_JWKS,
+        BUYER_RATE, DATABASE_CA_FILE, DATABASE_URL, EXPIRY_DLQ_URL, EXPIRY_QUEUE_URL,
+        ORDER_DLQ_URL, ORDER_QUEUE_URL, PAYMENT_SECRET, REDIS_CA_FILE, REDIS_URL, STAGE,
+        TOKEN_AUDIENCE, TOKEN_ISSUER, TOKEN_JWKS,
     },
 };
 use crate::limits::RATE_MAX_PER_WINDOW;
@@ -141,6 +141,14 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
         match self.optional(ORDER_DLQ_URL) {
             None => Some(None),
             Some(url) => self.queue(ORDER_DLQ_URL, url).map(Some),
+        }
+    }
+
+    #[expect(clippy::option_option, reason = "as above")]
+    pub(super) fn expiry_dlq(&mut self) -> Option<Option<String>> {
+        match self.optional(EXPIRY_DLQ_URL) {
+            None => Some(None),
+            Some(url) => self.queue(EXPIRY_DLQ_URL, url).map(Some),
         }
     }
 

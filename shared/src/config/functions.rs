@@ -76,6 +76,8 @@ function!(
         order_queue_url: String = order_queue,
         /// Where messages end that cannot be settled.
         order_dlq_url: Option<String> = order_dlq,
+        /// Where reminders end that nobody could treat.
+        expiry_dlq_url: Option<String> = expiry_dlq,
         /// Whose tokens are believed.
         tokens: TokenConfig = tokens,
     }

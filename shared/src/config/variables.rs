@@ -32,6 +32,7 @@ pub(super) const DATABASE_CA_FILE: &str = "FLASHSALE_DATABASE_CA_FILE";
 pub(super) const ORDER_QUEUE_URL: &str = "FLASHSALE_ORDER_QUEUE_URL";
 pub(super) const EXPIRY_QUEUE_URL: &str = "FLASHSALE_EXPIRY_QUEUE_URL";
 pub(super) const ORDER_DLQ_URL: &str = "FLASHSALE_ORDER_DLQ_URL";
+pub(super) const EXPIRY_DLQ_URL: &str = "FLASHSALE_EXPIRY_DLQ_URL";
 pub(super) const TOKEN_JWKS: &str = "FLASHSALE_TOKEN_JWKS";
 pub(super) const TOKEN_ISSUER: &str = "FLASHSALE_TOKEN_ISSUER";
 pub(super) const TOKEN_AUDIENCE: &str = "FLASHSALE_TOKEN_AUDIENCE";
@@ -69,6 +70,7 @@ const ADMIN: &[Variable] = &[
     optional(DATABASE_CA_FILE),
     required(ORDER_QUEUE_URL),
     optional(ORDER_DLQ_URL),
+    optional(EXPIRY_DLQ_URL),
     required(TOKEN_JWKS),
     required(TOKEN_ISSUER),
     required(TOKEN_AUDIENCE),

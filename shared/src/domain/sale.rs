@@ -259,6 +259,10 @@ pub struct Sale {
     pub total: Units,
     /// Units that no live order holds.
     pub available: Units,
+    /// Since when payments may be missing here, because SQL was restored to an earlier point: nothing of the
+    /// sale expires until a person says that the provider sent them again.
+    #[serde(default)]
+    pub expiry_frozen_since: Option<UnixMillis>,
 }
 
 impl Sale {

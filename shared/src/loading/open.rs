@@ -1,7 +1,7 @@
 //! The last steps of a load: gates, guards, route.
 
 use super::{LoadError, gate_of};
-use crate::domain::{Guard, Sale, Units, UnixMillis};
+use crate::domain::{Guard, Sale, SaleId, Units, UnixMillis};
 use crate::mirror::shard_of;
 use crate::ports::{
     Actor, GateReply, LedgerError, LiftReply, OrderStore, RouteReply, SaleStore, StockLedger,
@@ -72,6 +72,21 @@ pub async fn announce<L: StockLedger, S: OrderStore>(
     if let Some(sums) = store.sums(&sale.id).await? {
         let units = Units::try_from(sums.unpaid_units).unwrap_or_default();
         ledger.note_unpaid(&sale.id, units).await?;
+    }
+    Ok(())
+}
+
+/// Notes how many units are unpaid, where "some" became "none" or the reverse since `noted`: that is all that
+/// "may return" asks.
+pub async fn note_unpaid<L: StockLedger, S: OrderStore>(
+    ledger: &L,
+    store: &S,
+    sale: &SaleId,
+    noted: Units,
+) -> Result<(), LoadError> {
+    let units = store.unpaid_units(sale).await?;
+    if (units == Units::ZERO) != (noted == Units::ZERO) {
+        ledger.note_unpaid(sale, units).await?;
     }
     Ok(())
 }

@@ -54,3 +54,53 @@ pub trait OrderQueue: Send + Sync {
     /// The order queue's depth.
     fn order_depth(&self) -> impl Future<Output = Result<QueueDepth, QueueError>> + Send;
 }
+
+/// Which queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueName {
+    /// From `deduct` to `settle`.
+    Orders,
+    /// From `settle` to `expire`.
+    Expiries,
+}
+
+/// A message that was received too often, as shown by [`DeadLetters::look`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Names this look; it puts the letter back, or deletes it.
+    pub receipt: String,
+    /// The body as it was sent.
+    pub body: String,
+}
+
+/// What is left in the dead-letter queues. Looking takes nothing out: a letter that is neither deleted nor
+/// put back shows itself again [`crate::limits::DEAD_LETTER_HIDDEN_S`] seconds later.
+pub trait DeadLetters: Send + Sync {
+    /// Up to `limit` letters (at most [`crate::limits::SQS_BATCH_MAX`]), hidden from further looks. None does
+    /// not prove that there are none: another look may have hidden them.
+    fn look(
+        &self,
+        queue: QueueName,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, QueueError>> + Send;
+
+    /// Shows these letters again at once. A receipt that is no longer valid does no harm.
+    fn put_back(
+        &self,
+        queue: QueueName,
+        letters: &[DeadLetter],
+    ) -> impl Future<Output = Result<(), QueueError>> + Send;
+
+    /// Deletes a letter for good. Nothing happens when the letter is gone, or was shown to somebody else since.
+    fn delete_letter(
+        &self,
+        queue: QueueName,
+        letter: &DeadLetter,
+    ) -> impl Future<Output = Result<(), QueueError>> + Send;
+
+    /// How many there are.
+    fn dead_depth(
+        &self,
+        queue: QueueName,
+    ) -> impl Future<Output = Result<QueueDepth, QueueError>> + Send;
+}

@@ -180,6 +180,15 @@ pub trait SaleStore: Send + Sync {
         actor: &Actor,
     ) -> impl Future<Output = StoreResult<Sale>> + Send;
 
+    /// Freezes the expiry of a sale's orders, or lets them expire again; with an audit where that changes
+    /// anything. None when there is no such sale.
+    fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> impl Future<Output = StoreResult<Option<Sale>>> + Send;
+
     /// Begins a load of a sale in one of `from`: its epoch becomes max(its own, `floor`) + 1.
     fn begin_load(
         &self,
@@ -228,6 +237,15 @@ pub trait SaleStore: Send + Sync {
     /// Every adjustment of a sale, oldest first.
     fn adjustments(&self, id: &SaleId)
     -> impl Future<Output = StoreResult<Vec<Adjustment>>> + Send;
+
+    /// Writes down what an operator does outside SQL, before it is done.
+    fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> impl Future<Output = StoreResult<()>> + Send;
 
     /// A sale's audit, oldest first, at most `limit` entries after the first `skip`.
     fn audit(

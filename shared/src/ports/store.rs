@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Actor, Cause};
 use crate::domain::{
     BuyerId, Epoch, Money, Order, OrderId, OrderMessage, PaymentId, RejectReason, Sale, SaleId,
-    UnixMillis,
+    Units, UnixMillis,
 };
 
 /// Why a store call has no answer.
@@ -114,6 +114,8 @@ pub enum CloseOutcome {
     Paid(Order),
     /// Its time to pay is not over (expire only), or it is not paid (refund only).
     NotDue(Order),
+    /// Its time to pay is over, but nothing of its sale expires now (expire only).
+    Frozen(Order),
     /// SQL has no such order of this buyer.
     NotFound,
 }
@@ -264,7 +266,8 @@ pub trait OrderStore: Send + Sync {
         buyer: &BuyerId,
     ) -> impl Future<Output = StoreResult<CloseOutcome>> + Send;
 
-    /// `awaiting_payment → expired`, when `pay_by` is past by the database's clock.
+    /// `awaiting_payment → expired`, when `pay_by` is past by the database's clock and the sale's expiry is not
+    /// frozen.
     fn expire(&self, order: OrderId) -> impl Future<Output = StoreResult<CloseOutcome>> + Send;
 
     /// `paid → refunded`, with the refund as work to do.
@@ -275,7 +278,8 @@ pub trait OrderStore: Send + Sync {
         actor: &Actor,
     ) -> impl Future<Output = StoreResult<CloseOutcome>> + Send;
 
-    /// Records a payment. An order unknown to SQL is recorded as a refund only when `unknown_is_final`.
+    /// Records a payment. An order unknown to SQL is recorded as a refund only when `unknown_is_final`. One past
+    /// its deadline is expired first; while the sale's expiry is frozen it is paid instead.
     fn record_payment(
         &self,
         payment: &Payment,
@@ -318,7 +322,7 @@ pub trait OrderStore: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = StoreResult<Vec<Order>>> + Send;
 
-    /// Unpaid orders of a sale past their deadline, oldest deadline first.
+    /// Unpaid orders of a sale past their deadline, oldest deadline first; none while its expiry is frozen.
     fn overdue_orders(
         &self,
         sale: &SaleId,
@@ -336,11 +340,16 @@ pub trait OrderStore: Send + Sync {
         actor: &Actor,
     ) -> impl Future<Output = StoreResult<VoidOutcome>> + Send;
 
-    /// Refunds of a sale (all sales when none), oldest first; only those not done when `due_only`.
+    /// Units of a sale's unpaid orders, of the first [`crate::limits::UNPAID_COUNT_ORDERS`] of them.
+    fn unpaid_units(&self, sale: &SaleId) -> impl Future<Output = StoreResult<Units>> + Send;
+
+    /// A page of refunds of a sale (all sales when none), oldest first, after the one of payment `after`; only
+    /// those not done when `due_only`.
     fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> impl Future<Output = StoreResult<Vec<Refund>>> + Send;
 

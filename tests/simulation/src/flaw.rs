@@ -59,6 +59,8 @@ pub enum Flaw {
     ClaimRevivesOutbox,
     /// 26: a job sets the stock to what SQL has available.
     SetCounters,
+    /// 27: orders expire although their payments may be missing.
+    ExpireFrozen,
 }
 
 impl Flaw {
@@ -125,6 +127,7 @@ impl Flaw {
             Self::GateWithoutVersion => &[O::SoldWhileSuspended],
             Self::GateIsGuard => &[O::SoldUnderGuard],
             Self::ClaimRevivesOutbox => &[O::Stuck, O::NotSettled],
+            Self::ExpireFrozen => &[O::ExpiredFrozen],
             Self::SetCounters => &[O::Direction, O::ShardSums, O::Rejected, O::FalseAlarm],
         }
     }

@@ -12,7 +12,7 @@ use shared::{
 
 use crate::wire::Network;
 
-/// The oracles. Those up to [`Oracle::ClosedLives`] look at every step, the others at a sale at rest.
+/// The oracles. Those up to [`Oracle::ExpiredFrozen`] look at every step, the others at a sale at rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Oracle {
     /// Nothing is taken by a call after its `not_after`.
@@ -43,7 +43,9 @@ pub enum Oracle {
     Rejected,
     /// A closed order never lives again.
     ClosedLives,
-    /// Reconcile asks for a person only after SQL went back in time.
+    /// While payments may be missing after a restore of SQL, no order of the sale expires.
+    ExpiredFrozen,
+    /// Reconcile asks for a person, or freezes expiry, only after SQL went back in time.
     FalseAlarm,
     /// Per shard, the counters agree with the records.
     ShardSums,
@@ -57,7 +59,8 @@ pub enum Oracle {
     Rest,
     /// No acknowledged order is missing.
     AcceptedMissing,
-    /// No recorded payment is missing.
+    /// No recorded payment is missing: its order is paid or refunded, or a refund of it is listed. So no order
+    /// whose payment was answered ends expired for nothing, restores included.
     PaymentMissing,
     /// Every adjustment reached one final state, the one that was answered.
     Adjustments,

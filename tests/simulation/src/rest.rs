@@ -39,6 +39,7 @@ pub fn unrest(world: &World) -> Vec<String> {
     let called = world.alarmed.load(Ordering::Relaxed) || world.restored.load(Ordering::Relaxed);
     note(called, "a person is called");
     note(sale.status == SaleStatus::Suspended, "suspended");
+    note(sale.expiry_frozen_since.is_some(), "expiry frozen");
     note(
         matches!(sale.status, SaleStatus::Draft | SaleStatus::Approved),
         "not opened",
@@ -228,7 +229,7 @@ async fn check_payments(world: &World, orders: &[Order]) {
     let Ok(refunds) = world
         .stage
         .store
-        .refunds(Some(&world.sale), false, 10_000)
+        .refunds(Some(&world.sale), false, None, 10_000)
         .await
     else {
         return;

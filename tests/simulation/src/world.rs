@@ -117,6 +117,8 @@ pub struct Hands {
     pub store: WiredStore<StageStore>,
     /// SQS.
     pub queue: ProcessQueue,
+    /// SQS as a person uses it: sending a dead letter again takes no claim.
+    pub letters: WiredQueue<StageQueue>,
     /// Its clock.
     pub clock: SimClock,
     /// Its ids.
@@ -202,6 +204,7 @@ impl World {
         Hands {
             ledger: WiredLedger::new(StageLedger(Arc::clone(stage)), &process),
             store: WiredStore::new(StageStore(Arc::clone(stage)), &process),
+            letters: queue.clone(),
             queue: ProcessQueue::new(queue, Arc::clone(stage)),
             clock: self.clock.skewed(off - i64::try_from(skew).unwrap_or(0)),
             ids: SimIds {

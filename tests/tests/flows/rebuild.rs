@@ -2,11 +2,11 @@
 
 use reconcile::{Budget, RebuildOutcome};
 use shared::adapters::memory::QueueName;
-use shared::domain::{Epoch, Guard, OrderStatus, SaleStatus};
+use shared::domain::{Epoch, Guard, OrderStatus, SaleStatus, UnixMillis};
 use shared::limits::{REBUILD_QUEUE_WAIT_MS, REBUILD_WAIT_MS};
-use shared::ports::{OrderStore, StockLedger};
+use shared::ports::{OrderStore, SaleStore, StockLedger};
 
-use crate::world::{World, buyer};
+use crate::world::{PAYMENT_WINDOW_S, World, actor, buyer, deliveries};
 
 /// Runs reconcile until the rebuild is over.
 async fn rebuilt(world: &World) {
@@ -139,4 +139,57 @@ async fn after_a_restore_of_sql_an_ordered_rebuild_writes_back_what_redis_knows(
     world.repair().await;
     world.assert_sound().await;
     assert_eq!(world.stock().await, 7);
+}
+
+#[tokio::test]
+async fn nothing_expires_from_the_first_sight_of_a_restore_until_payments_were_sent_again() {
+    let world = World::open(10, 1).await;
+    let paid_later = world.own("a", 2).await;
+    let backup = world.store.snapshot_state();
+    let forgotten = world.own("b", 3).await;
+    world.store.restore_state(backup);
+    // One scan sees it; the alarm needs a second sight, the freeze does not.
+    assert_eq!(world.repair().await.alarms, 0);
+    assert!(world.sale().await.expiry_frozen_since.is_some());
+    world.pass_ms(PAYMENT_WINDOW_S * 1_000 + 1);
+    let far = UnixMillis::new(u64::MAX);
+    let reminders = world.queue.receive(QueueName::Expiries, 10);
+    assert!(!reminders.is_empty());
+    let failed = world.expire().run(&deliveries(&reminders), far).await;
+    assert_eq!(failed, Vec::<String>::new(), "sent again, for later");
+    world.repair().await;
+    assert_eq!(
+        world.order(paid_later).await.status,
+        OrderStatus::AwaitingPayment
+    );
+    let reconcile = world.reconcile();
+    for _ in 0..2 {
+        reconcile
+            .order_rebuild(&world.sale_id, &actor(), Budget::unbounded())
+            .await
+            .unwrap();
+        world.pass_ms(REBUILD_WAIT_MS + REBUILD_QUEUE_WAIT_MS);
+    }
+    let audit = world.store.audit(&world.sale_id, 0, 100).await.unwrap();
+    let ordered = audit.iter().filter(|e| e.action == "sale.order_rebuild");
+    assert_eq!(ordered.count(), 1);
+    assert!(world.order(forgotten).await.status.is_live());
+    world.pass_ms(PAYMENT_WINDOW_S * 1_000 + 1);
+    world.repair().await;
+    assert!(
+        world.order(forgotten).await.status.is_live(),
+        "still frozen"
+    );
+    world
+        .store
+        .set_expiry_frozen(&world.sale_id, false, &actor())
+        .await
+        .unwrap();
+    world.repair().await;
+    for order in [paid_later, forgotten] {
+        assert_eq!(world.order(order).await.status, OrderStatus::Expired);
+    }
+    assert_eq!(world.sale().await.expiry_frozen_since, None);
+    world.repair().await;
+    world.assert_sound().await;
 }

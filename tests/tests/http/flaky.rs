@@ -139,6 +139,8 @@ pub enum Mood {
     Away,
     /// The message arrives, and the answer never comes.
     Hangs,
+    /// It takes sends, and no deletion gets through.
+    KeepsLetters,
 }
 
 impl FlakyQueue {
@@ -158,7 +160,7 @@ impl OrderQueue for FlakyQueue {
     async fn send_order(&self, message: &OrderMessage) -> Result<(), QueueError> {
         let mood = *self.mood.lock().unwrap();
         match mood {
-            Mood::Fine => self.inner.send_order(message).await,
+            Mood::Fine | Mood::KeepsLetters => self.inner.send_order(message).await,
             Mood::Away => Err(QueueError {
                 action: "send an order",
                 source: "the queue is away".into(),
@@ -182,5 +184,29 @@ impl OrderQueue for FlakyQueue {
             });
         }
         self.inner.order_depth().await
+    }
+}
+
+impl DeadLetters for FlakyQueue {
+    async fn look(&self, queue: QueueName, limit: usize) -> Result<Vec<DeadLetter>, QueueError> {
+        self.inner.look(queue, limit).await
+    }
+
+    async fn put_back(&self, queue: QueueName, letters: &[DeadLetter]) -> Result<(), QueueError> {
+        self.inner.put_back(queue, letters).await
+    }
+
+    async fn delete_letter(&self, queue: QueueName, letter: &DeadLetter) -> Result<(), QueueError> {
+        if *self.mood.lock().unwrap() == Mood::KeepsLetters {
+            return Err(QueueError {
+                action: "delete a letter",
+                source: "the wire was cut".into(),
+            });
+        }
+        self.inner.delete_letter(queue, letter).await
+    }
+
+    async fn dead_depth(&self, queue: QueueName) -> Result<QueueDepth, QueueError> {
+        self.inner.dead_depth(queue).await
     }
 }

@@ -161,7 +161,7 @@ async fn payments_that_cannot_stand_are_recorded_as_money_due_back() {
     assert_eq!(seen.body["reason"], "unknown_order");
     let due = shop
         .store
-        .refunds(Some(&sale_id()), true, 100)
+        .refunds(Some(&sale_id()), true, None, 100)
         .await
         .unwrap();
     assert_eq!(due.len(), 4);
@@ -178,7 +178,7 @@ async fn an_unknown_order_is_final_only_when_redis_does_not_have_it() {
     shop.pay("p1", unknown, 9_900).await.expect(503, "busy");
     assert!(
         shop.store
-            .refunds(None, false, 10)
+            .refunds(None, false, None, 10)
             .await
             .unwrap()
             .is_empty()

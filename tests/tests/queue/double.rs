@@ -11,14 +11,14 @@ use super::{
     server::{FaultServer, Reply},
 };
 
-struct Double {
-    ministack: Ministack,
+pub struct Double {
+    pub ministack: Ministack,
     client: aws_sdk_sqs::Client,
     urls: QueueUrls,
 }
 
 impl Double {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let ministack = Ministack::start().unwrap();
         let client = aws_sdk_sqs::Client::from_conf(
             aws_sdk_sqs::Config::builder()
@@ -46,11 +46,26 @@ impl Double {
         }
     }
 
-    async fn queue(&self, endpoint: &str) -> SqsQueue {
+    pub async fn queue(&self, endpoint: &str) -> SqsQueue {
         let endpoint = LocalEndpoint {
             url: endpoint.into(),
         };
         SqsQueue::local(&endpoint, self.urls.clone()).await
+    }
+
+    /// The dead-letter queues of orders, with these bodies, and of expiries, with none.
+    pub async fn dead_letter_queues(&self, bodies: &[&str]) -> (String, String) {
+        let mut urls = Vec::new();
+        for name in ["dead-orders", "dead-expiries"] {
+            let made = self.client.create_queue().queue_name(name).send().await;
+            urls.push(made.unwrap().queue_url.unwrap());
+        }
+        let (expiries, orders) = (urls.pop().unwrap(), urls.pop().unwrap());
+        for body in bodies {
+            let send = self.client.send_message().queue_url(&orders);
+            send.message_body(*body).send().await.unwrap();
+        }
+        (orders, expiries)
     }
 
     async fn bodies(&self, url: &str) -> Vec<String> {

@@ -183,7 +183,10 @@ async fn equal_payments_at_once_have_one_outcome() {
             .count();
         assert_eq!(paid, 1, "{one:?} {second:?}");
     }
-    let due = store.refunds(Some(&sale_id()), true, 100).await.unwrap();
+    let due = store
+        .refunds(Some(&sale_id()), true, None, 100)
+        .await
+        .unwrap();
     assert_eq!(due.len(), 50);
     assert!(
         due.iter()

@@ -151,7 +151,11 @@ async fn one_order_operation(pair: &Pair<'_>, random: &mut StdRng) {
 
 async fn one_sale_operation(pair: &Pair<'_>, random: &mut StdRng, closing: bool) {
     let sale = sale_id();
-    match random.random_range(0..7) {
+    match random.random_range(0..8) {
+        7 => {
+            let frozen = random.random_bool(0.3);
+            both!(pair, s => s.set_expiry_frozen(&sale, frozen, &actor()));
+        }
         0 if closing => {
             let transition = TRANSITIONS[random.random_range(0..TRANSITIONS.len())];
             both!(pair, s => s.transition(&sale, transition, &actor()));
@@ -236,9 +240,10 @@ async fn compare_everything(pair: &Pair<'_>) {
     both!(pair, s => s.load(&sale));
     both!(pair, s => s.adjustments(&sale));
     both!(pair, s => s.audit(&sale, 3, 1_000));
-    both!(pair, s => s.refunds(Some(&sale), true, 100));
-    both!(pair, s => s.refunds(None, false, 100));
+    both!(pair, s => s.refunds(Some(&sale), true, None, 100));
+    both!(pair, s => s.refunds(None, false, None, 100));
     both!(pair, s => s.overdue_orders(&sale, 100));
+    both!(pair, s => s.unpaid_units(&sale));
     both!(pair, s => s.runs(3));
     for page in [2, 100] {
         let live = both!(pair, s => s.live_orders(&sale, None, page));

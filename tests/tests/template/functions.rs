@@ -127,13 +127,24 @@ fn no_function_may_do_more_than_its_work_needs() {
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
     ];
+    const LETTERS: &[&str] = &[
+        "sqs:GetQueueAttributes",
+        "sqs:ReceiveMessage",
+        "sqs:ChangeMessageVisibility",
+        "sqs:DeleteMessage",
+    ];
     let template = Template::read();
     let expected: [(&str, &[Allowed]); 8] = [
         ("Deduct", &[(SEND, "OrderQueue")]),
         ("Orders", &[(SEND, "OrderQueue"), (SEND, "ExpiryQueue")]),
         (
             "Admin",
-            &[(DEPTH, "OrderQueue"), (DEPTH, "OrderDeadLetters")],
+            &[
+                (DEPTH, "OrderQueue"),
+                (SEND, "OrderQueue"),
+                (LETTERS, "OrderDeadLetters"),
+                (LETTERS, "ExpiryDeadLetters"),
+            ],
         ),
         ("Preheat", &[]),
         ("Settle", &[(POLL, "OrderQueue"), (SEND, "ExpiryQueue")]),

@@ -34,6 +34,11 @@ fn every_call_of_the_contract_has_its_route() {
         "get /admin/sales/{sale_id} admin",
         "get /admin/sales/{sale_id}/{action} admin",
         "post /admin/sales/{sale_id}/{action} admin",
+        "post /admin/sales/{sale_id}/orders/{order_id}/{action} admin",
+        "get /admin/refunds admin",
+        "post /admin/refunds/{payment_id}/done admin",
+        "get /admin/dead-letters admin",
+        "post /admin/dead-letters/redrive admin",
         "post /admin/sales/{sale_id}/preheat preheat",
         "post /admin/sales/{sale_id}/reconcile reconcile",
     ]

@@ -9,7 +9,7 @@ use shared::{
 
 use super::Run;
 use crate::{
-    client::{Answer, SaleAction, SaleBody},
+    client::{Answer, ReconcileMode, SaleAction, SaleBody},
     demo::{
         DemoError,
         books::{open_findings, read_books},
@@ -85,7 +85,9 @@ impl Run<'_> {
             let mut found = 0;
             for pass in 1..=RECONCILE_PASSES {
                 let (api, sale) = (&self.shop.api, &self.shop.sale);
-                let answer = api.reconcile(sale, true, &self.operator).await?;
+                let answer = api
+                    .reconcile(sale, ReconcileMode::Apply, "", &self.operator)
+                    .await?;
                 done("reconcile", &answer)?;
                 found = open_findings(api, sale, &self.operator).await?;
                 if found == 0 {

@@ -31,6 +31,7 @@ pub(super) struct Queues {
     pub(super) orders: Queue,
     pub(super) expiries: Queue,
     pub(super) order_dead_letters: Queue,
+    pub(super) expiry_dead_letters: Queue,
 }
 
 impl Queues {
@@ -51,6 +52,7 @@ impl Queues {
             orders,
             expiries,
             order_dead_letters,
+            expiry_dead_letters,
         })
     }
 }

@@ -73,6 +73,7 @@ impl Watch {
             .env("FLASHSALE_ORDER_QUEUE_URL", &queues.orders.url)
             .env("FLASHSALE_EXPIRY_QUEUE_URL", &queues.expiries.url)
             .env("FLASHSALE_ORDER_DLQ_URL", &queues.order_dead_letters.url)
+            .env("FLASHSALE_EXPIRY_DLQ_URL", &queues.expiry_dead_letters.url)
             .env("FLASHSALE_TOKEN_JWKS", &settings.token_jwks)
             .env("FLASHSALE_TOKEN_ISSUER", &settings.token_issuer)
             .env("FLASHSALE_TOKEN_AUDIENCE", &settings.token_audience)

@@ -14,7 +14,7 @@ use shared::loading::{
     LoadError, announce, bring_whole, floor_epoch, lift_all, make_shards, read_back, set_gates,
 };
 use shared::ports::{
-    Clock, IdSource, LoadOutcome, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger,
+    Actor, Clock, IdSource, LoadOutcome, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger,
 };
 
 use crate::{Budget, Reconcile, ReconcileError, system_actor};
@@ -101,6 +101,23 @@ where
             };
             self.record(id, Some(&progress)).await?;
         }
+    }
+
+    /// A rebuild that a person orders; written to the audit before it begins, and not again while it goes on.
+    pub async fn order_rebuild(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        budget: Budget,
+    ) -> Result<RebuildOutcome, ReconcileError> {
+        let sale = self.sale(id).await?;
+        if STATES.contains(&sale.status) && !self.is_rebuilding(&sale).await? {
+            let what = serde_json::json!({ "epoch": sale.epoch });
+            self.store
+                .note(id, actor, "sale.order_rebuild", &what)
+                .await?;
+        }
+        self.rebuild(id, budget).await
     }
 
     /// Whether a rebuild is recorded for the sale's epoch.

@@ -2,9 +2,11 @@
 //! store of a deployed system.
 
 mod ledger;
+mod letters;
 mod queue;
 mod store;
 
+pub use crate::ports::QueueName;
 pub use ledger::{LedgerState, MemoryLedger, ShardState};
-pub use queue::{Delivery, MemoryQueue, QueueName};
+pub use queue::{Delivery, MemoryQueue};
 pub use store::{MemoryState, MemoryStore, Movement, MovementKind};

@@ -6,17 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::{
     domain::{ExpiryMessage, OrderMessage, UnixMillis},
     limits::{MAX_RECEIVE_COUNT, ORDER_QUEUE_VISIBILITY_MS, SQS_DELAY_MAX_S},
-    ports::{Clock, OrderQueue, QueueDepth, QueueError},
+    ports::{Clock, OrderQueue, QueueDepth, QueueError, QueueName},
 };
-
-/// Which queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueName {
-    /// From `deduct` to `settle`.
-    Orders,
-    /// From `settle` to `expire`.
-    Expiries,
-}
 
 /// A message as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,31 +21,31 @@ pub struct Delivery {
 }
 
 #[derive(Debug, Clone)]
-struct Message {
-    body: String,
+pub(super) struct Message {
+    pub(super) body: String,
     sent_at: UnixMillis,
     /// Not received before this.
-    visible_at: UnixMillis,
-    receive_count: u32,
+    pub(super) visible_at: UnixMillis,
+    pub(super) receive_count: u32,
     /// The newest receive; older receipts delete nothing.
-    receipt: Option<u64>,
+    pub(super) receipt: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Lane {
+pub(super) struct Lane {
     messages: Vec<Message>,
-    dead: Vec<String>,
+    pub(super) dead: Vec<Message>,
 }
 
 #[derive(Debug, Default)]
-struct Lanes {
+pub(super) struct Lanes {
     orders: Lane,
     expiries: Lane,
-    last_receipt: u64,
+    pub(super) last_receipt: u64,
 }
 
 impl Lanes {
-    const fn lane(&mut self, name: QueueName) -> &mut Lane {
+    pub(super) const fn lane(&mut self, name: QueueName) -> &mut Lane {
         match name {
             QueueName::Orders => &mut self.orders,
             QueueName::Expiries => &mut self.expiries,
@@ -189,7 +180,10 @@ impl MemoryQueue {
         self.step(|lanes, now| {
             let lane = lanes.lane(name);
             lane.bury(now);
-            lane.dead.clone()
+            lane.dead
+                .iter()
+                .map(|message| message.body.clone())
+                .collect()
         })
     }
 
@@ -197,8 +191,8 @@ impl MemoryQueue {
     pub fn redrive(&self, name: QueueName) -> usize {
         let dead = self.step(|lanes, _| std::mem::take(&mut lanes.lane(name).dead));
         let count = dead.len();
-        for body in dead {
-            self.put(name, body, 0);
+        for message in dead {
+            self.put(name, message.body, 0);
         }
         count
     }
@@ -217,19 +211,7 @@ impl MemoryQueue {
     /// How many messages a queue holds, each state apart.
     #[must_use]
     pub fn depth(&self, name: QueueName) -> QueueDepth {
-        self.step(|lanes, now| {
-            let mut depth = QueueDepth::default();
-            for message in &lanes.lane(name).messages {
-                if message.visible_at <= now {
-                    depth.waiting += 1;
-                } else if message.receive_count > 0 {
-                    depth.in_flight += 1;
-                } else {
-                    depth.delayed += 1;
-                }
-            }
-            depth
-        })
+        self.step(|lanes, now| depth_of(&lanes.lane(name).messages, now))
     }
 
     /// When the next message becomes visible; now or earlier when one is. None: the queue is empty.
@@ -241,23 +223,39 @@ impl MemoryQueue {
         })
     }
 
-    fn step<T>(&self, act: impl FnOnce(&mut Lanes, UnixMillis) -> T) -> T {
+    pub(super) fn step<T>(&self, act: impl FnOnce(&mut Lanes, UnixMillis) -> T) -> T {
         // A test that panicked inside a step has failed already; others may still look at the queues.
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut lanes, self.clock.now())
     }
 }
 
+pub(super) fn depth_of(messages: &[Message], now: UnixMillis) -> QueueDepth {
+    let mut depth = QueueDepth::default();
+    for message in messages {
+        if message.visible_at <= now {
+            depth.waiting += 1;
+        } else if message.receive_count > 0 {
+            depth.in_flight += 1;
+        } else {
+            depth.delayed += 1;
+        }
+    }
+    depth
+}
+
 impl Lane {
     /// Moves messages that were received too often to the dead letters, once they would be received again.
-    fn bury(&mut self, now: UnixMillis) {
+    pub(super) fn bury(&mut self, now: UnixMillis) {
         let dead = |message: &mut Message| {
             message.visible_at <= now && message.receive_count >= MAX_RECEIVE_COUNT
         };
         let mut gone: Vec<Message> = self.messages.extract_if(.., dead).collect();
         gone.sort_by_key(|message| message.sent_at);
-        self.dead
-            .extend(gone.into_iter().map(|message| message.body));
+        self.dead.extend(gone.into_iter().map(|message| Message {
+            receipt: None,
+            ..message
+        }));
     }
 }
 

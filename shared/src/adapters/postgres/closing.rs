@@ -65,7 +65,10 @@ pub(super) async fn expire(
         None => CloseOutcome::NotFound,
         Some(order) => match order.status {
             OrderStatus::AwaitingPayment => {
-                closed(close(&mut tx, &order, OrderStatus::Expired).await?, order)
+                match close(&mut tx, &order, OrderStatus::Expired).await? {
+                    None if due(&mut tx, &order).await? => CloseOutcome::Frozen(order),
+                    closing => closed(closing, order),
+                }
             }
             OrderStatus::Paid => CloseOutcome::Paid(order),
             OrderStatus::Cancelled
@@ -119,7 +122,17 @@ async fn already_closed(tx: &mut PgConnection, order: Order) -> Result<CloseOutc
     Ok(CloseOutcome::AlreadyClosed { order, sale })
 }
 
-/// Closes an order whose row the caller has locked; its units go back. None: to expire, but not due.
+/// Whether an order's time to pay is over, so that only a frozen sale keeps it from expiring.
+async fn due(tx: &mut PgConnection, order: &Order) -> Result<bool, Fault> {
+    let due = sqlx::query_scalar(
+        "SELECT o.pay_by_ms <= flashsale_now_ms() AND s.expiry_frozen_at_ms IS NOT NULL \
+         FROM orders o JOIN sales s ON s.id = o.sale_id WHERE o.id = $1",
+    );
+    Ok(due.bind(order.id.uuid()).fetch_one(tx).await?)
+}
+
+/// Closes an order whose row the caller has locked; its units go back. None: to expire, but not due, or its
+/// sale's expiry is frozen.
 pub(super) async fn close(
     tx: &mut PgConnection,
     order: &Order,
@@ -127,7 +140,9 @@ pub(super) async fn close(
 ) -> Result<Option<(Order, Sale)>, Fault> {
     let row = sqlx::query(concat!(
         "UPDATE orders SET status = $3, closed_at_ms = flashsale_now_ms() \
-         WHERE id = $1 AND status = $2 AND ($3 <> 'expired' OR pay_by_ms <= flashsale_now_ms()) \
+         WHERE id = $1 AND status = $2 AND ($3 <> 'expired' OR (pay_by_ms <= flashsale_now_ms() \
+           AND NOT EXISTS (SELECT FROM sales s \
+             WHERE s.id = orders.sale_id AND s.expiry_frozen_at_ms IS NOT NULL))) \
          RETURNING ",
         order_columns!()
     ))

@@ -6,7 +6,7 @@ use sqlx::{
 };
 
 /// Version, description and text of each migration; a test compares them with the folder.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (
         1,
         "sales",
@@ -31,6 +31,11 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
         5,
         "reconcile",
         include_str!("../../../migrations/0005_reconcile.sql"),
+    ),
+    (
+        6,
+        "expiry_freeze",
+        include_str!("../../../migrations/0006_expiry_freeze.sql"),
     ),
 ];
 

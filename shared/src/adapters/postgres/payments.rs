@@ -147,6 +147,7 @@ pub(super) async fn refunds(
     connection: &mut PgConnection,
     sale: Option<&SaleId>,
     due_only: bool,
+    after: Option<&PaymentId>,
     limit: usize,
 ) -> Result<Vec<Refund>, Fault> {
     sqlx::query(
@@ -154,11 +155,14 @@ pub(super) async fn refunds(
            done_at_ms \
          FROM refunds WHERE ($1::text IS NULL OR sale_id = $1) \
            AND (NOT $2 OR done_at_ms IS NULL) \
+           AND ($4::text IS NULL OR (created_at_ms, payment_id) > \
+             (SELECT created_at_ms, payment_id FROM refunds WHERE payment_id = $4)) \
          ORDER BY created_at_ms, payment_id LIMIT $3",
     )
     .bind(sale.map(SaleId::as_str))
     .bind(due_only)
     .bind(page(limit))
+    .bind(after.map(PaymentId::as_str))
     .fetch_all(connection)
     .await?
     .iter()

@@ -6,7 +6,7 @@ use super::{
 use crate::{
     domain::{
         AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, PaymentId, RejectReason, Sale,
-        SaleId, SalePlan, SaleStatus, SaleTransition, UnixMillis,
+        SaleId, SalePlan, SaleStatus, SaleTransition, Units, UnixMillis,
     },
     ports::{
         Actor, Adjustment, AdjustmentOutcome, AdjustmentState, AuditEntry, CloseOutcome, Load,
@@ -102,13 +102,18 @@ impl OrderStore for PgStore {
         operation!(self, "void", c => closing::void(c, message, reason, actor))
     }
 
+    async fn unpaid_units(&self, sale: &SaleId) -> StoreResult<Units> {
+        operation!(self, "unpaid_units", c => reads::unpaid_units(c, sale))
+    }
+
     async fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> StoreResult<Vec<Refund>> {
-        operation!(self, "refunds", c => payments::refunds(c, sale, due_only, limit))
+        operation!(self, "refunds", c => payments::refunds(c, sale, due_only, after, limit))
     }
 
     async fn refund_done(&self, payment: &PaymentId, actor: &Actor) -> StoreResult<bool> {
@@ -154,6 +159,15 @@ impl SaleStore for PgStore {
 
     async fn raise_version(&self, id: &SaleId, floor: u64, actor: &Actor) -> StoreResult<Sale> {
         operation!(self, "raise_version", c => sales::raise_version(c, id, floor, actor))
+    }
+
+    async fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> StoreResult<Option<Sale>> {
+        operation!(self, "set_expiry_frozen", c => sales::set_expiry_frozen(c, id, frozen, actor))
     }
 
     async fn begin_load(
@@ -203,6 +217,16 @@ impl SaleStore for PgStore {
 
     async fn adjustments(&self, id: &SaleId) -> StoreResult<Vec<Adjustment>> {
         operation!(self, "adjustments", c => adjustments::all(c, id))
+    }
+
+    async fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> StoreResult<()> {
+        operation!(self, "note", c => sales::note(c, id, actor, action, what))
     }
 
     async fn audit(&self, id: &SaleId, skip: u64, limit: usize) -> StoreResult<Vec<AuditEntry>> {

@@ -11,7 +11,8 @@ use super::{
     settle::read_sale,
 };
 use crate::{
-    domain::{BuyerId, Order, OrderId, SaleId, UnixMillis},
+    domain::{BuyerId, Order, OrderId, SaleId, Units, UnixMillis},
+    limits::UNPAID_COUNT_ORDERS,
     ports::StoreSums,
 };
 
@@ -106,13 +107,30 @@ pub(super) async fn overdue_orders(
     // The clock is read once, so that the condition is a range of the index.
     let ids: Vec<Uuid> = sqlx::query_scalar(
         "SELECT id FROM orders WHERE sale_id = $1 AND status = 'awaiting_payment' \
-           AND pay_by_ms <= (SELECT flashsale_now_ms()) ORDER BY pay_by_ms, id LIMIT $2",
+           AND pay_by_ms <= (SELECT flashsale_now_ms()) \
+           AND NOT EXISTS (SELECT FROM sales WHERE id = $1 AND expiry_frozen_at_ms IS NOT NULL) \
+         ORDER BY pay_by_ms, id LIMIT $2",
     )
     .bind(sale.as_str())
     .bind(page(limit))
     .fetch_all(connection)
     .await?;
     Ok(ids.into_iter().map(OrderId::from_uuid).collect())
+}
+
+pub(super) async fn unpaid_units(
+    connection: &mut PgConnection,
+    sale: &SaleId,
+) -> Result<Units, Fault> {
+    let units: i64 = sqlx::query_scalar(
+        "SELECT coalesce(sum(quantity), 0)::bigint FROM (SELECT quantity FROM orders \
+           WHERE sale_id = $1 AND status = 'awaiting_payment' LIMIT $2) AS counted",
+    )
+    .bind(sale.as_str())
+    .bind(page(UNPAID_COUNT_ORDERS))
+    .fetch_one(connection)
+    .await?;
+    Ok(Units::try_from(units.unsigned_abs())?)
 }
 
 pub(super) async fn sums(

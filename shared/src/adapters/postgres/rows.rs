@@ -17,7 +17,8 @@ use crate::{
 macro_rules! sale_columns {
     () => {
         "id, sku, name, planned_stock, unit_price_minor, currency, buyer_limit, opens_at_ms, \
-         closes_at_ms, payment_window_s, shards, status, version, epoch, total, available"
+         closes_at_ms, payment_window_s, shards, status, version, epoch, total, available, \
+         expiry_frozen_at_ms"
     };
 }
 /// The columns of [`order`].
@@ -91,6 +92,7 @@ pub(super) fn sale(row: &PgRow) -> Result<Sale, Fault> {
         epoch: Epoch::new(number(row, "epoch")?),
         total: units("total")?,
         available: units("available")?,
+        expiry_frozen_since: maybe(row, "expiry_frozen_at_ms")?.map(UnixMillis::new),
     })
 }
 

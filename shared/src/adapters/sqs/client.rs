@@ -26,6 +26,15 @@ pub struct QueueUrls {
     pub expiries: Option<String>,
 }
 
+/// Where the dead-letter queues are, for whoever looks at them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeadLetterUrls {
+    /// `FLASHSALE_ORDER_DLQ_URL`.
+    pub orders: Option<String>,
+    /// `FLASHSALE_EXPIRY_DLQ_URL`.
+    pub expiries: Option<String>,
+}
+
 /// A local double of SQS. Carries made-up credentials, so that nothing can reach an account by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalEndpoint {

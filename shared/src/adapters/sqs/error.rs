@@ -24,6 +24,9 @@ pub enum SqsError {
     /// This process was started without that queue.
     #[error("no expiry queue is configured: set FLASHSALE_EXPIRY_QUEUE_URL")]
     NoExpiryQueue,
+    /// This process was started without that dead-letter queue.
+    #[error("no dead-letter queue is configured: set {0}")]
+    NoDeadLetterQueue(&'static str),
     /// The reply is a success without the part that makes it one.
     #[error("the reply has no {0}")]
     Incomplete(&'static str),

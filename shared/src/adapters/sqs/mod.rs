@@ -9,8 +9,9 @@
 mod batch;
 mod client;
 mod error;
+mod letters;
 mod queue;
 
-pub use client::{LocalEndpoint, QueueUrls};
+pub use client::{DeadLetterUrls, LocalEndpoint, QueueUrls};
 pub use error::SqsError;
 pub use queue::SqsQueue;

@@ -8,7 +8,7 @@ use aws_sdk_sqs::{
 use super::{
     SqsError,
     batch::{Delayed, Refused, refused, within_size},
-    client::{self, LocalEndpoint, QueueUrls},
+    client::{self, DeadLetterUrls, LocalEndpoint, QueueUrls},
 };
 use crate::{
     domain::{ExpiryMessage, OrderMessage},
@@ -19,21 +19,36 @@ use crate::{
 /// The queues of one deployment. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
-    client: Client,
+    pub(super) client: Client,
     urls: QueueUrls,
+    pub(super) dead: DeadLetterUrls,
 }
 
 impl SqsQueue {
     /// Uses the account, region and endpoint of the environment. Opens no connection yet.
     pub async fn connect(urls: QueueUrls) -> Self {
         let client = client::from_environment().await;
-        Self { client, urls }
+        Self {
+            client,
+            urls,
+            dead: DeadLetterUrls::default(),
+        }
     }
 
     /// Uses a local double of SQS, whatever the environment says.
     pub async fn local(endpoint: &LocalEndpoint, urls: QueueUrls) -> Self {
         let client = client::for_endpoint(endpoint).await;
-        Self { client, urls }
+        Self {
+            client,
+            urls,
+            dead: DeadLetterUrls::default(),
+        }
+    }
+
+    /// The same queues, with the dead letters that this process may look at.
+    #[must_use]
+    pub fn with_dead_letters(self, dead: DeadLetterUrls) -> Self {
+        Self { dead, ..self }
     }
 
     /// One batch; the entries that were refused through no fault of ours are sent once more.
@@ -125,7 +140,7 @@ impl SqsQueue {
         first_error.map_or(Ok(()), Err)
     }
 
-    async fn try_depth(&self, url: &str) -> Result<QueueDepth, Cause> {
+    pub(super) async fn try_depth(&self, url: &str) -> Result<QueueDepth, Cause> {
         const WAITING: QueueAttributeName = QueueAttributeName::ApproximateNumberOfMessages;
         const IN_FLIGHT: QueueAttributeName =
             QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
@@ -153,7 +168,7 @@ impl SqsQueue {
     }
 }
 
-fn action(action: &'static str) -> impl FnOnce(Cause) -> QueueError {
+pub(super) fn action(action: &'static str) -> impl FnOnce(Cause) -> QueueError {
     move |source| QueueError { action, source }
 }
 

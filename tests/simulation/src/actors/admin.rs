@@ -5,11 +5,8 @@ use std::sync::Arc;
 use admin::{ActOutcome, AdjustOutcome, Admin};
 use shared::{
     domain::{AdjustmentId, OrderId, SaleTransition, SignedUnits},
-    mirror::{mirror_orders, shard_of},
-    ports::{
-        Adjustment, AdjustmentOutcome, AdjustmentState, CloseOutcome, OrderStore, SaleStore,
-        StockLedger,
-    },
+    mirror::shard_of,
+    ports::{Adjustment, AdjustmentOutcome, AdjustmentState, QueueName, SaleStore, StockLedger},
 };
 
 use crate::{
@@ -172,18 +169,53 @@ async fn adjust_wrong_way(world: &Arc<World>, id: &AdjustmentId, delta: SignedUn
 pub async fn refund(world: &Arc<World>, order: OrderId) {
     let hands = world.hands("refund");
     let process = hands.process.clone();
-    let (sale, actor) = (world.sale.clone(), world.operator());
+    let (admin, sale, actor) = (function(hands), world.sale.clone(), world.operator());
     let answer = world
         .request(&process, FUNCTION_TIMEOUT_MS, async move {
-            let outcome = hands.store.refund(&sale, order, &actor).await;
-            if let Ok(CloseOutcome::Closed { order, sale }) = &outcome {
-                let rows = std::slice::from_ref(order);
-                mirror_orders(&hands.ledger, &hands.store, sale, rows).await;
-            }
-            outcome
+            admin.refund(&sale, order, &actor).await
         })
         .await;
     world
         .network
         .tell(|| format!("refund of {order} is told {answer:?}"));
+}
+
+/// Says that payments may be missing, or that they were sent again; true when that was recorded.
+pub async fn payments_missing(world: &Arc<World>, missing: bool) -> bool {
+    let hands = world.hands("admin");
+    let process = hands.process.clone();
+    let (admin, sale, actor) = (function(hands), world.sale.clone(), world.operator());
+    let answer = world
+        .request(&process, FUNCTION_TIMEOUT_MS, async move {
+            admin.payments_missing(&sale, missing, &actor).await
+        })
+        .await;
+    world
+        .network
+        .tell(|| format!("payments missing: {missing} is told {}", answer.is_some()));
+    matches!(answer, Some(Ok(Some(_))))
+}
+
+/// Sends dead letters again; true when none is left to treat.
+pub async fn redrive(world: &Arc<World>, queue: QueueName) -> bool {
+    let hands = world.hands("redrive");
+    let process = hands.process.clone();
+    let admin = Admin {
+        ledger: hands.ledger,
+        store: hands.store,
+        queue: hands.letters,
+        clock: hands.clock,
+        ids: hands.ids,
+    };
+    let actor = world.operator();
+    let answer = world
+        .request(&process, FUNCTION_TIMEOUT_MS, async move {
+            admin.redrive(queue, &actor).await
+        })
+        .await;
+    world
+        .network
+        .tell(|| format!("redrive of {queue:?} is told {answer:?}"));
+    world.stage.bell.notify_waiters();
+    matches!(answer, Some(Ok(done)) if !done.more)
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use reconcile::{Budget, RebuildOutcome};
-use shared::{adapters::memory::QueueName, domain::SaleStatus};
+use shared::{domain::SaleStatus, ports::QueueName};
 
 use super::{admin, orders, triggers::reconcile_of};
 use crate::world::World;
@@ -15,17 +15,14 @@ pub async fn on_call(world: Arc<World>) {
         world
             .pause(if world.is_fair() { 60_000 } else { 20_000 })
             .await;
-        let queue = &world.stage.queue;
-        let sent = queue.redrive(QueueName::Orders) + queue.redrive(QueueName::Expiries);
-        if sent > 0 {
-            world
-                .network
-                .tell(|| format!("a person sends {sent} dead letters again"));
-            world.stage.bell.notify_waiters();
+        for name in [QueueName::Orders, QueueName::Expiries] {
+            if !world.stage.queue.dead_letters(name).is_empty() {
+                admin::redrive(&world, name).await;
+            }
         }
-        // Who restores a database has the provider's payments replayed, whatever else is noticed.
-        if world.restored.load(Ordering::Relaxed) && orders::replay_payments(&world).await {
-            world.restored.store(false, Ordering::Relaxed);
+        // Half of those who restore a database say so at once; else reconcile must see it.
+        if world.restored.load(Ordering::Relaxed) && world.network.chance(500) {
+            admin::payments_missing(&world, true).await;
         }
         if world.alarmed.load(Ordering::Relaxed) && repair(&world).await {
             world.alarmed.store(false, Ordering::Relaxed);
@@ -33,7 +30,33 @@ pub async fn on_call(world: Arc<World>) {
             // Whoever suspended it late, or died after it: a sale without a reason to wait goes on.
             resume(&world).await;
         }
+        // Orders that only Redis knew are in SQL after the repair, so that payments find them.
+        if !world.alarmed.load(Ordering::Relaxed) {
+            replay(&world).await;
+        }
     }
+}
+
+/// Has the provider send its payments again, and lets orders expire once each is recorded. Who restores a
+/// database does so, whatever else is noticed.
+async fn replay(world: &Arc<World>) {
+    let restored = world.restored.swap(false, Ordering::Relaxed);
+    if !restored && !is_frozen(world) {
+        return;
+    }
+    if !orders::replay_payments(world).await {
+        world.restored.fetch_or(restored, Ordering::Relaxed);
+        return;
+    }
+    // Not when it was restored once more meanwhile.
+    if is_frozen(world) && !world.restored.load(Ordering::Relaxed) {
+        admin::payments_missing(world, false).await;
+    }
+}
+
+fn is_frozen(world: &World) -> bool {
+    let sale = world.stage.sale();
+    sale.is_some_and(|sale| sale.expiry_frozen_since.is_some())
 }
 
 /// True once the sale was rebuilt.

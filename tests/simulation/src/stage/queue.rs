@@ -5,7 +5,10 @@ use std::sync::Arc;
 use shared::{
     domain::{ExpiryMessage, OrderMessage},
     mirror::shard_of,
-    ports::{OrderQueue, QueueDepth, QueueError, ReleaseRow, StockLedger},
+    ports::{
+        DeadLetter, DeadLetters, OrderQueue, QueueDepth, QueueError, QueueName, ReleaseRow,
+        StockLedger,
+    },
 };
 
 use super::Stage;
@@ -31,6 +34,24 @@ impl OrderQueue for StageQueue {
 
     async fn order_depth(&self) -> Result<QueueDepth, QueueError> {
         self.0.queue.order_depth().await
+    }
+}
+
+impl DeadLetters for StageQueue {
+    async fn look(&self, queue: QueueName, limit: usize) -> Result<Vec<DeadLetter>, QueueError> {
+        self.0.queue.look(queue, limit).await
+    }
+
+    async fn put_back(&self, queue: QueueName, letters: &[DeadLetter]) -> Result<(), QueueError> {
+        self.0.queue.put_back(queue, letters).await
+    }
+
+    async fn delete_letter(&self, queue: QueueName, letter: &DeadLetter) -> Result<(), QueueError> {
+        self.0.queue.delete_letter(queue, letter).await
+    }
+
+    async fn dead_depth(&self, queue: QueueName) -> Result<QueueDepth, QueueError> {
+        self.0.queue.dead_depth(queue).await
     }
 }
 

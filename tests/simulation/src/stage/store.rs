@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::{
     domain::{
         AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, OrderStatus, PaymentId,
-        RejectReason, Sale, SaleId, SalePlan, SaleStatus, SaleTransition, UnixMillis,
+        RejectReason, Sale, SaleId, SalePlan, SaleStatus, SaleTransition, Units, UnixMillis,
     },
     ports::{
         Actor, Adjustment, AdjustmentOutcome, AdjustmentState, AuditEntry, CloseOutcome, Load,
@@ -68,6 +68,38 @@ impl StageStore {
         }
     }
 
+    fn is_frozen(&self) -> bool {
+        let sale = self.0.sale();
+        sale.is_some_and(|sale| sale.expiry_frozen_since.is_some())
+    }
+
+    fn has_expired(&self, order: OrderId) -> bool {
+        let row = self.0.order(order);
+        row.is_some_and(|row| row.status == OrderStatus::Expired)
+    }
+
+    /// An order may have expired in the step that just ended.
+    fn see_expiry(&self, order: OrderId, frozen: bool, expired_before: bool) {
+        if frozen && !expired_before && self.has_expired(order) {
+            self.0
+                .watch
+                .broken(Oracle::ExpiredFrozen, || format!("order {order}"));
+        }
+    }
+
+    async fn true_expire(&self, order: OrderId) -> StoreResult<CloseOutcome> {
+        if !self.0.flaws.has(Flaw::ExpireFrozen) {
+            return self.0.store.expire(order).await;
+        }
+        let sale = &self.0.watch.sale;
+        let since = self.0.store.tamper(|tables| tables.swap_frozen(sale, None));
+        let outcome = self.0.store.expire(order).await;
+        self.0
+            .store
+            .tamper(|tables| tables.swap_frozen(sale, since));
+        outcome
+    }
+
     fn spoil(&self, batch: &mut SettledBatch) {
         for outcome in &mut batch.outcomes {
             let Settled::Row {
@@ -115,7 +147,9 @@ impl OrderStore for StageStore {
     }
 
     async fn expire(&self, order: OrderId) -> StoreResult<CloseOutcome> {
-        let outcome = self.0.store.expire(order).await?;
+        let (frozen, before) = (self.is_frozen(), self.has_expired(order));
+        let outcome = self.true_expire(order).await?;
+        self.see_expiry(order, frozen, before);
         self.after(&[order]);
         Ok(outcome)
     }
@@ -136,11 +170,14 @@ impl OrderStore for StageStore {
         payment: &Payment,
         unknown_is_final: bool,
     ) -> StoreResult<PaymentOutcome> {
+        let order = payment.order_id;
+        let (frozen, before) = (self.is_frozen(), self.has_expired(order));
         let outcome = self
             .0
             .store
             .record_payment(payment, unknown_is_final)
             .await?;
+        self.see_expiry(order, frozen, before);
         self.after(&[payment.order_id]);
         Ok(outcome)
     }
@@ -196,13 +233,18 @@ impl OrderStore for StageStore {
         self.0.store.void(message, reason, actor).await
     }
 
+    async fn unpaid_units(&self, sale: &SaleId) -> StoreResult<Units> {
+        self.0.store.unpaid_units(sale).await
+    }
+
     async fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> StoreResult<Vec<Refund>> {
-        self.0.store.refunds(sale, due_only, limit).await
+        self.0.store.refunds(sale, due_only, after, limit).await
     }
 
     async fn refund_done(&self, payment: &PaymentId, actor: &Actor) -> StoreResult<bool> {
@@ -254,6 +296,20 @@ impl SaleStore for StageStore {
 
     async fn raise_version(&self, id: &SaleId, floor: u64, actor: &Actor) -> StoreResult<Sale> {
         self.0.store.raise_version(id, floor, actor).await
+    }
+
+    async fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> StoreResult<Option<Sale>> {
+        if frozen && !self.0.watch.sql_went_back() {
+            self.0
+                .watch
+                .broken(Oracle::FalseAlarm, || format!("frozen by {}", actor.id));
+        }
+        self.0.store.set_expiry_frozen(id, frozen, actor).await
     }
 
     async fn begin_load(
@@ -322,6 +378,16 @@ impl SaleStore for StageStore {
 
     async fn adjustments(&self, id: &SaleId) -> StoreResult<Vec<Adjustment>> {
         SaleStore::adjustments(&self.0.store, id).await
+    }
+
+    async fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> StoreResult<()> {
+        self.0.store.note(id, actor, action, what).await
     }
 
     async fn audit(&self, id: &SaleId, skip: u64, limit: usize) -> StoreResult<Vec<AuditEntry>> {

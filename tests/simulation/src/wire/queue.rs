@@ -3,7 +3,7 @@
 use shared::{
     domain::{ExpiryMessage, OrderMessage},
     limits::SQS_OPERATION_MS,
-    ports::{OrderQueue, QueueDepth, QueueError},
+    ports::{DeadLetter, DeadLetters, OrderQueue, QueueDepth, QueueError, QueueName},
 };
 
 use super::{Place, Process, Wire};
@@ -64,5 +64,36 @@ impl<Q: OrderQueue + Clone + 'static> OrderQueue for WiredQueue<Q> {
         self.wire
             .call("order_depth", lost("order_depth"), effect)
             .await
+    }
+}
+
+/// Sends one call over the wire, with its arguments owned.
+macro_rules! over_wire {
+    ($self:ident, $action:literal, $owned:expr_2021 => $names:pat, |$inner:ident| $call:expr) => {{
+        let (shared_inner, owned) = ($self.inner.clone(), $owned);
+        let effect = move || {
+            let $inner = shared_inner.clone();
+            let $names = owned.clone();
+            async move { $call.await }
+        };
+        $self.wire.call($action, lost($action), effect).await
+    }};
+}
+
+impl<Q: DeadLetters + Clone + 'static> DeadLetters for WiredQueue<Q> {
+    async fn look(&self, queue: QueueName, limit: usize) -> Result<Vec<DeadLetter>, QueueError> {
+        over_wire!(self, "look", (queue, limit) => (queue, limit), |inner| inner.look(queue, limit))
+    }
+
+    async fn put_back(&self, queue: QueueName, letters: &[DeadLetter]) -> Result<(), QueueError> {
+        over_wire!(self, "put_back", (queue, letters.to_vec()) => (queue, letters), |inner| inner.put_back(queue, &letters))
+    }
+
+    async fn delete_letter(&self, queue: QueueName, letter: &DeadLetter) -> Result<(), QueueError> {
+        over_wire!(self, "delete_letter", (queue, letter.clone()) => (queue, letter), |inner| inner.delete_letter(queue, &letter))
+    }
+
+    async fn dead_depth(&self, queue: QueueName) -> Result<QueueDepth, QueueError> {
+        over_wire!(self, "dead_depth", (queue,) => (queue,), |inner| inner.dead_depth(queue))
     }
 }

@@ -3,7 +3,7 @@
 use shared::{
     domain::{
         AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, PaymentId, RejectReason, Sale,
-        SaleId, SalePlan, SaleStatus, SaleTransition, UnixMillis,
+        SaleId, SalePlan, SaleStatus, SaleTransition, Units, UnixMillis,
     },
     ports::{
         Actor, Adjustment, AdjustmentOutcome, AdjustmentState, AuditEntry, CloseOutcome, Load,
@@ -139,13 +139,18 @@ impl<S: OrderStore + Clone + 'static> OrderStore for WiredStore<S> {
         over_wire!(self, "void", (message.clone(), reason, actor.clone()) => (message, reason, actor), |inner| inner.void(&message, reason, &actor))
     }
 
+    async fn unpaid_units(&self, sale: &SaleId) -> StoreResult<Units> {
+        over_wire!(self, "unpaid_units", (sale.clone(),) => (sale,), |inner| inner.unpaid_units(&sale))
+    }
+
     async fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> StoreResult<Vec<Refund>> {
-        over_wire!(self, "refunds", (sale.cloned(), due_only, limit) => (sale, due_only, limit), |inner| inner.refunds(sale.as_ref(), due_only, limit))
+        over_wire!(self, "refunds", (sale.cloned(), due_only, after.cloned(), limit) => (sale, due_only, after, limit), |inner| inner.refunds(sale.as_ref(), due_only, after.as_ref(), limit))
     }
 
     async fn refund_done(&self, payment: &PaymentId, actor: &Actor) -> StoreResult<bool> {
@@ -191,6 +196,15 @@ impl<S: SaleStore + Clone + 'static> SaleStore for WiredStore<S> {
 
     async fn raise_version(&self, id: &SaleId, floor: u64, actor: &Actor) -> StoreResult<Sale> {
         over_wire!(self, "raise_version", (id.clone(), floor, actor.clone()) => (id, floor, actor), |inner| inner.raise_version(&id, floor, &actor))
+    }
+
+    async fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> StoreResult<Option<Sale>> {
+        over_wire!(self, "set_expiry_frozen", (id.clone(), frozen, actor.clone()) => (id, frozen, actor), |inner| inner.set_expiry_frozen(&id, frozen, &actor))
     }
 
     async fn begin_load(
@@ -240,6 +254,16 @@ impl<S: SaleStore + Clone + 'static> SaleStore for WiredStore<S> {
 
     async fn adjustments(&self, id: &SaleId) -> StoreResult<Vec<Adjustment>> {
         over_wire!(self, "adjustments", (id.clone(),) => (id,), |inner| inner.adjustments(&id))
+    }
+
+    async fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> StoreResult<()> {
+        over_wire!(self, "note", (id.clone(), actor.clone(), action, what.clone()) => (id, actor, action, what), |inner| inner.note(&id, &actor, action, &what))
     }
 
     async fn audit(&self, id: &SaleId, skip: u64, limit: usize) -> StoreResult<Vec<AuditEntry>> {

@@ -34,6 +34,9 @@ impl MemoryState {
             return Ok(CloseOutcome::NotFound);
         };
         match order.status {
+            OrderStatus::AwaitingPayment if order.pay_by <= now && self.is_frozen(&order) => {
+                Ok(CloseOutcome::Frozen(order))
+            }
             OrderStatus::AwaitingPayment if order.pay_by <= now => {
                 self.close(&order, OrderStatus::Expired, now)
             }
@@ -148,6 +151,12 @@ impl MemoryState {
     fn already_closed(&self, order: Order) -> StoreResult<CloseOutcome> {
         let sale = self.sale_of("close", &order)?;
         Ok(CloseOutcome::AlreadyClosed { order, sale })
+    }
+
+    /// Whether nothing of the order's sale expires now.
+    pub(super) fn is_frozen(&self, order: &Order) -> bool {
+        let sale = self.sales.get(&order.sale_id);
+        sale.is_some_and(|sale| sale.expiry_frozen_since.is_some())
     }
 
     pub(super) fn order_of_sale(&self, sale: &SaleId, id: OrderId) -> Option<Order> {

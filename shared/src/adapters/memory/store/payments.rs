@@ -24,7 +24,7 @@ impl MemoryState {
             });
         };
         match order.status {
-            OrderStatus::AwaitingPayment if order.pay_by <= now => {
+            OrderStatus::AwaitingPayment if order.pay_by <= now && !self.is_frozen(&order) => {
                 let closed = self.close(&order, OrderStatus::Expired, now)?;
                 let mut outcome = self.refund_due(payment, RefundReason::OrderClosed, now);
                 if let PaymentOutcome::RefundDue { expired, .. } = &mut outcome
@@ -97,16 +97,24 @@ impl MemoryState {
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> Vec<Refund> {
+        let place = |refund: &Refund| (refund.created_at, refund.payment_id.clone());
+        let after = after.map(|after| self.refunds.get(after).map(place));
         let mut refunds: Vec<Refund> = self
             .refunds
             .values()
             .filter(|refund| sale.is_none_or(|sale| refund.sale_id == *sale))
             .filter(|refund| !due_only || refund.done_at.is_none())
+            // After a refund that does not exist there is nothing.
+            .filter(|refund| match &after {
+                None => true,
+                Some(after) => after.as_ref().is_some_and(|after| place(refund) > *after),
+            })
             .cloned()
             .collect();
-        refunds.sort_by(|a, b| (a.created_at, &a.payment_id).cmp(&(b.created_at, &b.payment_id)));
+        refunds.sort_by_key(place);
         refunds.truncate(limit);
         refunds
     }

@@ -4,7 +4,7 @@ use super::MemoryStore;
 use crate::{
     domain::{
         AdjustmentId, BuyerId, Epoch, Order, OrderId, OrderMessage, PaymentId, RejectReason, Sale,
-        SaleId, SalePlan, SaleStatus, SaleTransition, UnixMillis,
+        SaleId, SalePlan, SaleStatus, SaleTransition, Units, UnixMillis,
     },
     ports::{
         Actor, Adjustment, AdjustmentOutcome, AdjustmentState, AuditEntry, CloseOutcome, Load,
@@ -108,13 +108,18 @@ impl OrderStore for MemoryStore {
         Ok(self.step(|state, now| state.void(message, reason, actor, now)))
     }
 
+    async fn unpaid_units(&self, sale: &SaleId) -> StoreResult<Units> {
+        Ok(self.step(|state, _| state.unpaid_units(sale)))
+    }
+
     async fn refunds(
         &self,
         sale: Option<&SaleId>,
         due_only: bool,
+        after: Option<&PaymentId>,
         limit: usize,
     ) -> StoreResult<Vec<Refund>> {
-        Ok(self.step(|state, _| state.list_refunds(sale, due_only, limit)))
+        Ok(self.step(|state, _| state.list_refunds(sale, due_only, after, limit)))
     }
 
     async fn refund_done(&self, payment: &PaymentId, actor: &Actor) -> StoreResult<bool> {
@@ -169,6 +174,15 @@ impl SaleStore for MemoryStore {
         self.step(|state, now| state.raise_version(id, floor, actor, now))
     }
 
+    async fn set_expiry_frozen(
+        &self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+    ) -> StoreResult<Option<Sale>> {
+        Ok(self.step(|state, now| state.set_expiry_frozen(id, frozen, actor, now)))
+    }
+
     async fn begin_load(
         &self,
         id: &SaleId,
@@ -219,6 +233,20 @@ impl SaleStore for MemoryStore {
             let all = state.adjustments.iter().map(|(adjustment, _)| adjustment);
             all.filter(|a| a.sale_id == *id).cloned().collect()
         }))
+    }
+
+    async fn note(
+        &self,
+        id: &SaleId,
+        actor: &Actor,
+        action: &'static str,
+        what: &serde_json::Value,
+    ) -> StoreResult<()> {
+        self.step(|state, now| {
+            let nothing = serde_json::Value::Null;
+            state.write_audit(id, actor, action, nothing, what.clone(), now);
+        });
+        Ok(())
     }
 
     async fn audit(&self, id: &SaleId, skip: u64, limit: usize) -> StoreResult<Vec<AuditEntry>> {

@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use super::state::MemoryState;
 use crate::{
-    domain::{BuyerId, Order, OrderId, OrderStatus, SaleId, UnixMillis},
+    domain::{BuyerId, Order, OrderId, OrderStatus, SaleId, Units, UnixMillis},
+    limits::UNPAID_COUNT_ORDERS,
     ports::{AdjustmentState, StoreSums},
 };
 
@@ -37,6 +38,11 @@ impl MemoryState {
     }
 
     pub(super) fn overdue(&self, sale: &SaleId, limit: usize, now: UnixMillis) -> Vec<OrderId> {
+        if let Some(sale) = self.sales.get(sale)
+            && sale.expiry_frozen_since.is_some()
+        {
+            return Vec::new();
+        }
         let mut due: Vec<_> = self
             .orders
             .values()
@@ -47,6 +53,16 @@ impl MemoryState {
             .collect();
         due.sort_unstable();
         due.into_iter().map(|(_, id)| id).take(limit).collect()
+    }
+
+    pub(super) fn unpaid_units(&self, sale: &SaleId) -> Units {
+        let orders = self.orders.values().map(|row| &row.order);
+        let units: u64 = orders
+            .filter(|order| order.sale_id == *sale && order.status == OrderStatus::AwaitingPayment)
+            .take(UNPAID_COUNT_ORDERS)
+            .map(|order| u64::from(order.quantity.get()))
+            .sum();
+        Units::try_from(units).unwrap_or_default()
     }
 
     pub(super) fn sums(&self, id: &SaleId) -> Option<StoreSums> {

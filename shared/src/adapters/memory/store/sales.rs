@@ -28,6 +28,7 @@ impl MemoryState {
                 epoch: Epoch::default(),
                 total: plan.stock,
                 available: plan.stock,
+                expiry_frozen_since: None,
             };
             self.sales.insert(id.clone(), sale.clone());
             let nothing = serde_json::Value::Null;
@@ -95,11 +96,41 @@ impl MemoryState {
         )
     }
 
+    pub(super) fn set_expiry_frozen(
+        &mut self,
+        id: &SaleId,
+        frozen: bool,
+        actor: &Actor,
+        now: UnixMillis,
+    ) -> Option<Sale> {
+        let before = self.sales.get(id).cloned()?;
+        if before.expiry_frozen_since.is_some() == frozen {
+            return Some(before);
+        }
+        let mut after = before.clone();
+        after.expiry_frozen_since = frozen.then_some(now);
+        self.sales.insert(id.clone(), after.clone());
+        let value =
+            |sale: &Sale| serde_json::json!({"expiry_frozen": sale.expiry_frozen_since.is_some()});
+        let action = if frozen {
+            "sale.payments_missing"
+        } else {
+            "sale.payments_replayed"
+        };
+        self.write_audit(id, actor, action, value(&before), value(&after), now);
+        Some(after)
+    }
+
     /// Whether something of the sale may still change what was sold.
     fn unfinished(&self, id: &SaleId) -> bool {
-        self.orders
-            .values()
-            .any(|row| row.order.sale_id == *id && row.order.status == OrderStatus::AwaitingPayment)
+        let frozen = self
+            .sales
+            .get(id)
+            .is_some_and(|sale| sale.expiry_frozen_since.is_some());
+        frozen
+            || self.orders.values().any(|row| {
+                row.order.sale_id == *id && row.order.status == OrderStatus::AwaitingPayment
+            })
             || self
                 .adjustments
                 .iter()

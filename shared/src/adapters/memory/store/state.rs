@@ -213,6 +213,12 @@ impl MemoryState {
         Some((sale.available.get(), units, sale.total.get()))
     }
 
+    /// Freezes or thaws a sale's expiry without a trace, which no transaction does; returns what was there.
+    pub fn swap_frozen(&mut self, id: &SaleId, since: Option<UnixMillis>) -> Option<UnixMillis> {
+        let sale = self.sales.get_mut(id)?;
+        std::mem::replace(&mut sale.expiry_frozen_since, since)
+    }
+
     /// Makes a closed order live again, which no transaction does; for a test that must notice. False when
     /// there is no such order, or no room for it.
     pub fn revive(&mut self, id: OrderId) -> bool {
