@@ -1,1 +1,3 @@
-//! Test support
+//! What test programs and the processes that they start have in common.
+
+pub mod cuts;

@@ -5,6 +5,7 @@
 //! back, and whether the process dies or freezes before or after. Every kind of fault is counted.
 
 mod ledger;
+mod process;
 mod queue;
 mod store;
 
@@ -20,6 +21,7 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 pub use ledger::WiredLedger;
+pub use process::{Process, Steps};
 pub use queue::WiredQueue;
 pub use store::WiredStore;
 
@@ -211,67 +213,6 @@ impl Network {
     }
 }
 
-/// One process: an invocation of a function. When it dies, its current call never returns.
-#[derive(Clone)]
-pub struct Process {
-    network: Arc<Network>,
-    name: Arc<str>,
-    mortal: bool,
-    frozen_ms: Arc<AtomicU64>,
-}
-
-impl Process {
-    /// A process that may die and freeze as the weather has it.
-    #[must_use]
-    pub fn new(network: &Arc<Network>, name: &str) -> Self {
-        Self {
-            network: Arc::clone(network),
-            name: name.into(),
-            mortal: true,
-            frozen_ms: Arc::default(),
-        }
-    }
-
-    /// A process to which nothing happens, on its way neither.
-    #[must_use]
-    pub fn safe(network: &Arc<Network>, name: &str) -> Self {
-        Self {
-            mortal: false,
-            ..Self::new(network, name)
-        }
-    }
-
-    /// For how long it has been frozen in all.
-    #[must_use]
-    pub fn frozen_ms(&self) -> u64 {
-        self.frozen_ms.load(Ordering::Relaxed)
-    }
-
-    /// A moment at which the process may die or freeze.
-    async fn moment(&self, action: &str, when: &str) {
-        let weather = self.network.weather();
-        if !self.mortal {
-            return;
-        }
-        if self.network.chance(weather.crash) {
-            self.network.count(Fault::Crash);
-            self.network
-                .tell(|| format!("{} dies {when} {action}", self.name));
-            // The task that drives this process sees no end of it and drops it at its time-out.
-            std::future::pending::<()>().await;
-        }
-        if self.network.chance(weather.freeze) {
-            self.network.count(Fault::Freeze);
-            let ms = 1_000 + self.network.below(600_000);
-            self.network
-                .tell(|| format!("{} freezes {when} {action} for {ms} ms", self.name));
-            self.network.expect_ghost(ms);
-            self.frozen_ms.fetch_add(ms, Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(ms)).await;
-        }
-    }
-}
-
 /// A process's connection to one store.
 #[derive(Clone)]
 pub struct Wire {
@@ -306,7 +247,7 @@ impl Wire {
         E: std::fmt::Debug + Send + 'static,
     {
         let network = &self.process.network;
-        self.process.moment(action, "before").await;
+        self.process.moment(self.place, action, "before").await;
         let weather = if self.process.mortal {
             network.weather()
         } else {
@@ -355,7 +296,7 @@ impl Wire {
             return Err(self.nothing(action, &lost).await);
         }
         self.delay().await;
-        self.process.moment(action, "after").await;
+        self.process.moment(self.place, action, "after").await;
         reply
     }
 

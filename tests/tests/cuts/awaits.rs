@@ -1,0 +1,207 @@
+//! Looks at the sources: every await of a use case is a port call, or a call of code that is looked at too.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use syn::{
+    Expr, ExprAwait, ImplItemFn, ItemFn, Macro, TraitItemFn, spanned::Spanned, visit::Visit,
+};
+
+/// Where use cases and what they share are. `main.rs` only wires, and is not looked at.
+const SOURCES: [&str; 5] = [
+    "functions",
+    "shared/src/mirror.rs",
+    "shared/src/routes.rs",
+    "shared/src/loading",
+    "shared/src/batch.rs",
+];
+const PORTS: &str = "shared/src/ports";
+/// Waiting, alone or for one of the calls below it, changes nothing outside the process.
+const WAITS: [&str; 2] = ["sleep", "timeout"];
+/// `migrate` is one statement of the migration library under its lock, and `call` hands an event to a handler.
+const OTHERS: [&str; 2] = ["migrate", "call"];
+
+#[derive(Default)]
+struct Sources {
+    files: Vec<(PathBuf, syn::File)>,
+    ports: BTreeSet<String>,
+    own: BTreeSet<String>,
+}
+
+/// Names of a file's functions.
+#[derive(Default)]
+struct Functions {
+    declared: BTreeSet<String>,
+    written: BTreeSet<String>,
+}
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
+        self.declared.insert(item.sig.ident.to_string());
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast ItemFn) {
+        self.written.insert(item.sig.ident.to_string());
+        syn::visit::visit_item_fn(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
+        self.written.insert(item.sig.ident.to_string());
+        syn::visit::visit_impl_item_fn(self, item);
+    }
+}
+
+/// The awaits of a file.
+struct Awaits<'a> {
+    sources: &'a Sources,
+    file: &'a Path,
+    called: BTreeSet<String>,
+    unknown: Vec<String>,
+}
+
+impl Awaits<'_> {
+    /// A call that may be awaited: of a port, of own code, or a wait for one.
+    fn check(&mut self, expr: &Expr) {
+        let name = match expr {
+            Expr::MethodCall(call) => call.method.to_string(),
+            Expr::Call(call) => match &*call.func {
+                Expr::Path(path) => path.path.segments.last().unwrap().ident.to_string(),
+                _ => return self.fail(expr),
+            },
+            Expr::Paren(inner) => return self.check(&inner.expr),
+            _ => return self.fail(expr),
+        };
+        if self.sources.ports.contains(&name) {
+            self.called.insert(name);
+        } else if name == "timeout" {
+            let Expr::Call(call) = expr else {
+                return self.fail(expr);
+            };
+            // The second argument is what is waited for.
+            self.check(&call.args[1]);
+        } else if !(self.sources.own.contains(&name)
+            || WAITS.contains(&name.as_str())
+            || OTHERS.contains(&name.as_str()))
+        {
+            self.fail(expr);
+        }
+    }
+
+    fn fail(&mut self, expr: &Expr) {
+        let line = expr.span().start().line;
+        self.unknown.push(format!("{}:{line}", self.file.display()));
+    }
+}
+
+impl<'ast> Visit<'ast> for Awaits<'_> {
+    fn visit_expr_await(&mut self, expr: &'ast ExprAwait) {
+        self.check(&expr.base);
+        syn::visit::visit_expr_await(self, expr);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        // `again!` awaits its argument; other macros take no futures.
+        if call.path.is_ident("again") {
+            let expr: Expr = call.parse_body().unwrap();
+            self.check(&expr);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        // Unit tests are no use case.
+        if item.ident != "tests" {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn rust_files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            rust_files(&entry.unwrap().path(), found);
+        }
+    } else if path.extension().is_some_and(|extension| extension == "rs")
+        && !path.ends_with("main.rs")
+    {
+        found.push(path.to_owned());
+    }
+}
+
+fn parse(below: &str) -> Vec<(PathBuf, syn::File)> {
+    let mut files = Vec::new();
+    rust_files(&root().join(below), &mut files);
+    files
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let name = path.strip_prefix(root()).unwrap().to_owned();
+            (name, syn::parse_file(&text).unwrap())
+        })
+        .collect()
+}
+
+fn sources() -> Sources {
+    let mut sources = Sources::default();
+    for (_, file) in parse(PORTS) {
+        let mut functions = Functions::default();
+        functions.visit_file(&file);
+        sources.ports.extend(functions.declared);
+    }
+    for below in SOURCES {
+        sources.files.extend(parse(below));
+    }
+    let mut functions = Functions::default();
+    for (_, file) in &sources.files {
+        functions.visit_file(file);
+    }
+    sources.own = functions.written;
+    sources
+}
+
+fn look(sources: &Sources) -> (BTreeSet<String>, Vec<String>) {
+    let (mut called, mut unknown) = (BTreeSet::new(), Vec::new());
+    for (file, syntax) in &sources.files {
+        let mut awaits = Awaits {
+            sources,
+            file,
+            called: BTreeSet::new(),
+            unknown: Vec::new(),
+        };
+        awaits.visit_file(syntax);
+        called.extend(awaits.called);
+        unknown.extend(awaits.unknown);
+    }
+    (called, unknown)
+}
+
+/// The port methods that use cases await.
+pub fn port_methods() -> BTreeSet<String> {
+    look(&sources()).0
+}
+
+#[test]
+fn every_await_of_a_use_case_is_a_port_call() {
+    let (called, unknown) = look(&sources());
+    assert!(
+        unknown.is_empty(),
+        "neither port nor own code: {unknown:#?}"
+    );
+    for known in ["deduct", "send_order", "settle", "confirm", "release"] {
+        assert!(called.contains(known), "{known} is awaited nowhere");
+    }
+}
+
+#[test]
+fn an_await_of_anything_else_is_found() {
+    let mut sources = sources();
+    let text = "async fn f(socket: &S) { socket.write_all(b\"x\").await; }";
+    sources.files = vec![(PathBuf::from("made/up.rs"), syn::parse_file(text).unwrap())];
+    assert_eq!(look(&sources).1, ["made/up.rs:1"]);
+}

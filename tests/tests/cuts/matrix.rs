@@ -1,0 +1,171 @@
+//! Every flow, cut at every step.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use shared::domain::SaleId;
+use tests::cuts::{Cut, Flow, Side, Task};
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use super::{
+    awaits,
+    child::{self, End},
+    judge,
+    prepare::{OVER_MS, must_wait, prepare},
+    world::World,
+};
+
+/// Processes at once.
+const AT_ONCE: usize = 3;
+
+/// The names of each flow's port calls, from a run without a cut.
+type Traces = BTreeMap<Flow, Vec<String>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_step_nothing_is_oversold_or_lost() {
+    let world = Arc::new(World::start().await);
+    let traces = trace(&world).await;
+    every_port_call_is_cut(&traces);
+    let mut cut = Vec::new();
+    for (flow, calls) in &traces {
+        cut.extend(cut_everywhere(&world, *flow, calls).await);
+    }
+    recover(&world, &cut).await;
+    let mut wrong = BTreeMap::<Flow, Vec<String>>::new();
+    for task in &cut {
+        for what in judge::judge(&world, task).await {
+            let at = task.cut.unwrap();
+            let call = &traces[&task.flow][at.call];
+            let line = format!("{} {:?} {call} ({}): {what}", at.call, at.side, task.sale);
+            wrong.entry(task.flow).or_default().push(line);
+        }
+    }
+    println!("| flow | port calls | cuts | violations |\n|---|---:|---:|---:|");
+    for (flow, calls) in &traces {
+        let cuts = cut.iter().filter(|task| task.flow == *flow).count();
+        let wrong = wrong.get(flow).map_or(0, Vec::len);
+        println!("| {flow:?} | {} | {cuts} | {wrong} |", calls.len());
+    }
+    println!("{} cuts in all", cut.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Runs every flow once without a cut: it must do what it promises, and tells its calls.
+async fn trace(world: &Arc<World>) -> Traces {
+    let mut tasks = Vec::new();
+    for flow in Flow::ALL {
+        let name = format!("{flow:?}-whole").to_lowercase();
+        tasks.push(prepare(world, flow, &name).await);
+    }
+    tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
+    let mut traces = Traces::new();
+    for task in &tasks {
+        let (calls, end) = child::run(task).await;
+        assert!(matches!(end, End::Done(_)), "{:?}: {end:?}", task.flow);
+        assert!(!calls.is_empty());
+        traces.insert(task.flow, calls);
+    }
+    recover(world, &tasks).await;
+    for task in &tasks {
+        let wrong = judge::judge(world, task).await;
+        assert!(
+            wrong.is_empty(),
+            "{:?} without a cut: {wrong:#?}",
+            task.flow
+        );
+    }
+    traces
+}
+
+/// What the sources call, the traces contain: a new call has a cut, or this fails.
+fn every_port_call_is_cut(traces: &Traces) {
+    let traced: BTreeSet<&str> = traces
+        .values()
+        .flatten()
+        .filter_map(|name| name.split_once('.'))
+        .map(|(_, method)| method)
+        .collect();
+    let called = awaits::port_methods();
+    let never: Vec<_> = called
+        .iter()
+        .filter(|method| !traced.contains(method.as_str()))
+        .collect();
+    assert!(
+        never.is_empty(),
+        "in the sources, but in no flow: {never:?}"
+    );
+}
+
+/// Which steps of a flow are cut: all, but for a schedule's run, whose calls per sale are cut in other flows.
+fn steps(flow: Flow, calls: &[String]) -> Vec<Cut> {
+    let lease = ["begin_run", "sales", "heartbeat", "end_run"];
+    let numbered = calls.iter().enumerate();
+    numbered
+        .filter(|(_, name)| {
+            flow != Flow::Schedule || lease.iter().any(|method| name.ends_with(method))
+        })
+        .flat_map(|(call, _)| [Side::Before, Side::After].map(|side| Cut { call, side }))
+        .collect()
+}
+
+async fn cut_everywhere(world: &Arc<World>, flow: Flow, calls: &[String]) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for cut in steps(flow, calls) {
+        let name = format!("{flow:?}-{}-{:?}", cut.call, cut.side).to_lowercase();
+        let mut task = prepare(world, flow, &name).await;
+        task.cut = Some(cut);
+        tasks.push(task);
+    }
+    if must_wait(flow) {
+        tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
+    }
+    // Runs under one lease would only wait for each other.
+    let at_once = if flow == Flow::Schedule { 1 } else { AT_ONCE };
+    let places = Arc::new(Semaphore::new(at_once));
+    let mut running = JoinSet::new();
+    for task in tasks.clone() {
+        let places = Arc::clone(&places);
+        running.spawn(async move {
+            let _place = places.acquire_owned().await.unwrap();
+            if task.flow == Flow::Schedule {
+                let lease_ms = tests::cuts::policy().lease_ms;
+                tokio::time::sleep(Duration::from_millis(lease_ms)).await;
+            }
+            let (calls, end) = child::run(&task).await;
+            assert_eq!(end, End::Killed, "{task:?} was never there: {calls:?}");
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.unwrap();
+    }
+    tasks
+}
+
+/// Whoever asked asks again, messages come again, reconcile runs: whatever heals in production.
+async fn recover(world: &Arc<World>, tasks: &[Task]) {
+    // No claim of a process that died stands in the way any longer.
+    tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
+    for task in tasks {
+        judge::repeat(world, task).await;
+    }
+    for _ in 0..2 {
+        world.drain().await;
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let mut running = JoinSet::new();
+        for task in tasks {
+            let (world, places) = (Arc::clone(world), Arc::clone(&places));
+            let sale = SaleId::parse(&task.sale).unwrap();
+            running.spawn(async move {
+                let _place = places.acquire_owned().await.unwrap();
+                judge::come_to_rest(&world, &sale).await;
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            ended.unwrap();
+        }
+    }
+    world.drain().await;
+}
