@@ -88,7 +88,11 @@ impl Flaw {
     /// Within how many runs it is caught, from seed 0 on.
     #[must_use]
     pub const fn within_runs(self) -> u64 {
-        4_000
+        match self {
+            // Only a withdrawal that one of two shards refused and a restore of SQL together show it.
+            Self::RefusableReapply => 12_000,
+            _ => 4_000,
+        }
     }
 
     /// The oracles that must catch it; any one of them does.
