@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shared::domain::OrderId;
 use shared::limits::{DEAD_LETTER_HIDDEN_S, MAX_RECEIVE_COUNT, ORDER_QUEUE_VISIBILITY_MS};
-use shared::ports::{OrderQueue, OrderStore, QueueName, SaleStore, StockLedger};
+use shared::ports::{OrderQueue, OrderStore, QueueName, SaleStore};
 
 use super::events::{Seen, Wish};
 use super::flaky::Mood;
