@@ -148,10 +148,10 @@ where
             };
             match letter.verdict {
                 Verdict::ToSettle => per_sale.entry(sale).or_default().0.push(order),
-                Verdict::Settled | Verdict::Void => {
+                Verdict::Settled | Verdict::Void | Verdict::Hint => {
                     per_sale.entry(sale).or_default().1.push(order);
                 }
-                Verdict::Hint | Verdict::Stuck | Verdict::Unreadable => {}
+                Verdict::Stuck | Verdict::Unreadable => {}
             }
         }
         for (sale, (send, drop)) in per_sale {

@@ -257,6 +257,8 @@ async fn dead_reminders_are_hints_and_are_dropped() {
         .await
         .expect(200, "");
     assert_eq!(done.body["dropped"], 1);
+    let audited = shop.actions().await;
+    assert!(audited.contains(&"dead_letters.redrive".to_owned()));
     let path = "/admin/dead-letters?queue=all";
     shop.repair("GET", path, &NOTHING)
         .await
