@@ -161,12 +161,7 @@ impl StockLedger for RedisLedger {
 
     async fn preheat(&self, call: &PreheatCall) -> LedgerResult<PreheatReply> {
         let shard = &call.shard;
-        let keys = [
-            keys::sale(shard),
-            keys::orders(shard),
-            keys::outbox(shard),
-            keys::adjust(shard),
-        ];
+        let keys = [keys::sale(shard), keys::orders(shard), keys::adjust(shard)];
         let mut args = vec![call.epoch.get().to_string(), call.total.get().to_string()];
         args.extend(gate_args(&call.gate));
         for (id, delta) in &call.adjustments {
@@ -277,7 +272,7 @@ impl StockLedger for RedisLedger {
             keys.extend([
                 keys::sale(&shard),
                 keys::orders(&shard),
-                keys::outbox(&shard),
+                keys::seen(&shard),
                 keys::adjust(&shard),
             ]);
         }

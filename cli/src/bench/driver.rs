@@ -1,0 +1,107 @@
+//! Many calls at once, and the server's own time for them.
+
+use std::future::Future;
+
+use redis::{RedisResult, aio::MultiplexedConnection};
+use tokio::task::JoinSet;
+
+use super::BenchError;
+
+/// Calls under way at once. They share a connection, so the server reads them in batches, as under load.
+const TASKS: u64 = 64;
+
+/// Makes the calls numbered `from..to`; the first that fails ends all.
+pub(super) async fn drive<F, R>(from: u64, to: u64, call: F) -> Result<(), BenchError>
+where
+    F: Fn(u64) -> R + Clone + Send + 'static,
+    R: Future<Output = Result<(), BenchError>> + Send,
+{
+    let mut tasks: JoinSet<Result<(), BenchError>> = JoinSet::new();
+    for task in 0..TASKS {
+        let call = call.clone();
+        tasks.spawn(async move {
+            let mut number = from + task;
+            while number < to {
+                call(number).await?;
+                number += TASKS;
+            }
+            Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| BenchError::Wrong(error.to_string()))??;
+    }
+    Ok(())
+}
+
+/// Calls of `EVALSHA` and the server's time for them, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ScriptTime {
+    pub calls: u64,
+    pub usec: u64,
+}
+
+impl ScriptTime {
+    /// What the server has counted since it started.
+    pub async fn read(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(connection)
+            .await?;
+        Ok(Self::parse(&info))
+    }
+
+    fn parse(info: &str) -> Self {
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_evalsha:"));
+        let field = |name: &str| {
+            let mut fields = line?.split(',');
+            fields.find_map(|field| field.strip_prefix(name)?.parse().ok())
+        };
+        Self {
+            calls: field("calls=").unwrap_or(0),
+            usec: field("usec=").unwrap_or(0),
+        }
+    }
+
+    pub const fn add(&mut self, from: Self, to: Self) {
+        self.calls += to.calls - from.calls;
+        self.usec += to.usec - from.usec;
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a bench are far below 2^52"
+    )]
+    pub fn per_call(self) -> f64 {
+        self.usec as f64 / self.calls.max(1) as f64
+    }
+}
+
+/// The middle value; the lower one of two.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len().saturating_sub(1) / 2;
+    values.get(middle).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_time_of_scripts_alone() {
+        let info = "# Commandstats\r\n\
+            cmdstat_get:calls=9,usec=9,usec_per_call=1.00,rejected_calls=0,failed_calls=0\r\n\
+            cmdstat_evalsha:calls=4,usec=10,usec_per_call=2.50,rejected_calls=0,failed_calls=0\r\n";
+        let seen = ScriptTime::parse(info);
+        assert_eq!((seen.calls, seen.usec), (4, 10));
+        assert_eq!(ScriptTime::parse(""), ScriptTime::default());
+    }
+
+    #[test]
+    fn the_median_ignores_an_outlier() {
+        assert!((median(vec![9.0, 1.0, 2.0]) - 2.0).abs() < f64::EPSILON);
+    }
+}
