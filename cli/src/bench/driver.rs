@@ -1,29 +1,47 @@
 //! Many calls at once, and the server's own time for them.
 
-use std::future::Future;
-
-use redis::{RedisResult, aio::MultiplexedConnection};
+use redis::{Client, Cmd, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::task::JoinSet;
 
 use super::BenchError;
 
-/// Calls under way at once. They share a connection, so the server reads them in batches, as under load.
-const TASKS: u64 = 64;
+/// Connections, each with a pipeline under way: the server is never idle, as under load.
+const CONNECTIONS: u64 = 4;
+/// Calls in one pipeline.
+const PIPELINE: u64 = 100;
+
+/// One script's calls.
+pub(super) trait Calls: Clone + Send + Sync + 'static {
+    /// The command of one call.
+    fn command(&self, number: u64) -> Result<Cmd, BenchError>;
+    /// Whether its answer is what it must be.
+    fn check(&self, number: u64, answer: Value) -> Result<(), BenchError>;
+}
 
 /// Makes the calls numbered `from..to`; the first that fails ends all.
-pub(super) async fn drive<F, R>(from: u64, to: u64, call: F) -> Result<(), BenchError>
-where
-    F: Fn(u64) -> R + Clone + Send + 'static,
-    R: Future<Output = Result<(), BenchError>> + Send,
-{
+pub(super) async fn drive(
+    client: &Client,
+    calls: &impl Calls,
+    from: u64,
+    to: u64,
+) -> Result<(), BenchError> {
     let mut tasks: JoinSet<Result<(), BenchError>> = JoinSet::new();
-    for task in 0..TASKS {
-        let call = call.clone();
+    for task in 0..CONNECTIONS {
+        let calls = calls.clone();
+        let mut connection = client.get_multiplexed_async_connection().await?;
         tasks.spawn(async move {
-            let mut number = from + task;
-            while number < to {
-                call(number).await?;
-                number += TASKS;
+            let mut first = from + task * PIPELINE;
+            while first < to {
+                let last = to.min(first + PIPELINE);
+                let mut pipe = redis::pipe();
+                for number in first..last {
+                    pipe.add_command(calls.command(number)?);
+                }
+                let answers: Vec<Value> = pipe.query_async(&mut connection).await?;
+                for (number, answer) in (first..last).zip(answers) {
+                    calls.check(number, answer)?;
+                }
+                first += CONNECTIONS * PIPELINE;
             }
             Ok(())
         });

@@ -1,47 +1,43 @@
 //! The yardstick: the least that a script must do to sell a stock.
 
-use redis::{AsyncCommands, RedisResult, Script, aio::MultiplexedConnection};
+use redis::{AsyncCommands, Cmd, RedisResult, Script, aio::MultiplexedConnection};
 
 const STOCK: &str = "minimal:{sale}:stock";
 const BUYERS: &str = "minimal:{sale}:buyers";
 
-/// A sale by the minimal script; clones share the connection.
-#[derive(Clone)]
+/// A sale by the minimal script.
+#[derive(Debug, Clone)]
 pub struct Minimal {
-    connection: MultiplexedConnection,
-    script: Script,
-}
-
-impl std::fmt::Debug for Minimal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Minimal").finish_non_exhaustive()
-    }
+    hash: String,
 }
 
 impl Minimal {
     /// A sale of `stock` units on this server, in place of an earlier one.
-    pub async fn open(mut connection: MultiplexedConnection, stock: u64) -> RedisResult<Self> {
+    pub async fn open(connection: &mut MultiplexedConnection, stock: u64) -> RedisResult<Self> {
         let (): () = redis::pipe()
             .atomic()
             .unlink(BUYERS)
+            .ignore()
             .set(STOCK, stock)
-            .query_async(&mut connection)
+            .ignore()
+            .query_async(connection)
             .await?;
         let script = Script::new(include_str!("minimal.lua"));
-        script.prepare_invoke().load_async(&mut connection).await?;
-        Ok(Self { connection, script })
+        let hash = script.prepare_invoke().load_async(connection).await?;
+        Ok(Self { hash })
     }
 
-    /// One unit for a buyer: 1 taken, 0 sold out, -1 bought before.
-    pub async fn take(&self, buyer: &str) -> RedisResult<i64> {
-        let mut call = self.script.prepare_invoke();
-        call.key(STOCK).key(BUYERS).arg(buyer).arg("1");
-        call.invoke_async(&mut self.connection.clone()).await
+    /// One unit for a buyer. The answer is 1 taken, 0 sold out, or -1 bought before.
+    #[must_use]
+    pub fn command(&self, buyer: &str) -> Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&self.hash).arg(2).arg(STOCK).arg(BUYERS);
+        cmd.arg(buyer).arg("1");
+        cmd
     }
 
     /// Free units, and how many have bought.
-    pub async fn counts(&self) -> RedisResult<(u64, u64)> {
-        let mut connection = self.connection.clone();
+    pub async fn counts(connection: &mut MultiplexedConnection) -> RedisResult<(u64, u64)> {
         Ok((
             connection.get(STOCK).await?,
             connection.scard(BUYERS).await?,

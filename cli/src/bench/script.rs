@@ -1,6 +1,6 @@
 //! The deduct script against the minimal one: the server's own time per call, in the same run, by turns.
 
-use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Value};
 use shared::adapters::redis::RedisLedger;
 use shared::domain::{
     BodyHash, BuyerId, CallId, Epoch, Gate, Guard, IdempotencyKey, OrderId, Quantity, SaleId,
@@ -12,7 +12,7 @@ use shared::ports::{
 
 use super::{
     BenchError, Minimal,
-    driver::{ScriptTime, drive, median},
+    driver::{Calls, ScriptTime, drive, median},
 };
 use crate::local::redis::{Engine, LocalRedis};
 
@@ -21,7 +21,7 @@ mod report;
 
 pub use report::ScriptReport;
 
-use cases::{CASES, Case, Stock};
+use cases::{CASES, Case};
 use report::Row;
 
 const EPOCH: Epoch = Epoch::new(1);
@@ -54,11 +54,9 @@ impl ScriptBench {
 
     async fn case(self, engine: Engine, case: &'static Case) -> Result<Row, BenchError> {
         let server = LocalRedis::start(engine)?;
-        let client = redis::Client::open(format!("redis://127.0.0.1:{}", server.port()))?;
-        let connection = client.get_multiplexed_async_connection().await?;
         let (mut minimal, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..self.runs {
-            let (of_minimal, of_ours) = self.once(case, &server, connection.clone()).await?;
+            let (of_minimal, of_ours) = self.once(case, &server).await?;
             minimal.push(of_minimal);
             ours.push(of_ours);
         }
@@ -77,28 +75,33 @@ impl ScriptBench {
         self,
         case: &'static Case,
         server: &LocalRedis,
-        mut connection: MultiplexedConnection,
     ) -> Result<(f64, f64), BenchError> {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{}", server.port()))?;
+        let mut connection = client.get_multiplexed_async_connection().await?;
         let (): () = redis::cmd("FLUSHALL").query_async(&mut connection).await?;
         let turn = self.calls.div_ceil(TURNS);
-        let all = turn * (TURNS + 1);
-        let stock = if case.stock == Stock::None { 0 } else { all };
-        let minimal = Minimal::open(connection.clone(), stock).await?;
-        let ours = Ours::open(server, all, case).await?;
+        let buyers = turn * (TURNS + 1);
+        let stock = if case.sold_out { 0 } else { buyers };
+        let yardstick = Yardstick {
+            minimal: Minimal::open(&mut connection, stock).await?,
+            wanted: i64::from(!case.sold_out),
+        };
+        let ours = Ours::open(server, buyers, case).await?;
+        if case.again {
+            let before = Ours {
+                first: true,
+                ..ours.clone()
+            };
+            drive(&client, &before, 0, buyers).await?;
+        }
         let (mut of_minimal, mut of_ours) = (ScriptTime::default(), ScriptTime::default());
         // The first turn only warms up.
         for number in 0..=TURNS {
             let (from, to) = (number * turn, (number + 1) * turn);
             let start = ScriptTime::read(&mut connection).await?;
-            let wanted = i64::from(case.stock != Stock::None);
-            let yardstick = minimal.clone();
-            drive(from, to, move |buyer| {
-                take(yardstick.clone(), buyer, wanted)
-            })
-            .await?;
+            drive(&client, &yardstick, from, to).await?;
             let between = ScriptTime::read(&mut connection).await?;
-            let own = ours.clone();
-            drive(from, to, move |buyer| buy(own.clone(), buyer)).await?;
+            drive(&client, &ours, from, to).await?;
             let end = ScriptTime::read(&mut connection).await?;
             if number > 0 {
                 of_minimal.add(start, between);
@@ -112,8 +115,13 @@ impl ScriptBench {
                 of_minimal.calls, of_ours.calls
             )));
         }
-        check_minimal(&minimal, stock).await?;
-        ours.check(all).await?;
+        let left = Minimal::counts(&mut connection).await?;
+        if left != (0, stock) {
+            return Err(BenchError::Wrong(format!(
+                "the minimal script left (stock, buyers) {left:?} instead of (0, {stock})"
+            )));
+        }
+        ours.check_counts(stock).await?;
         Ok((of_minimal.per_call(), of_ours.per_call()))
     }
 }
@@ -122,25 +130,24 @@ fn buyer(number: u64) -> String {
     format!("buyer-{number:012}")
 }
 
-async fn take(minimal: Minimal, number: u64, wanted: i64) -> Result<(), BenchError> {
-    let reply = minimal.take(&buyer(number)).await?;
-    if reply == wanted {
-        Ok(())
-    } else {
-        Err(BenchError::Wrong(format!(
-            "the minimal script answered {reply}"
-        )))
-    }
+/// The minimal script's calls.
+#[derive(Clone)]
+struct Yardstick {
+    minimal: Minimal,
+    wanted: i64,
 }
 
-async fn check_minimal(minimal: &Minimal, taken: u64) -> Result<(), BenchError> {
-    let found = minimal.counts().await?;
-    if found == (0, taken) {
-        Ok(())
-    } else {
-        Err(BenchError::Wrong(format!(
-            "the minimal script left (stock, buyers) {found:?} instead of (0, {taken})"
-        )))
+impl Calls for Yardstick {
+    fn command(&self, number: u64) -> Result<Cmd, BenchError> {
+        Ok(self.minimal.command(&buyer(number)))
+    }
+
+    fn check(&self, _: u64, answer: Value) -> Result<(), BenchError> {
+        if answer == Value::Int(self.wanted) {
+            Ok(())
+        } else {
+            Err(wrong(format!("the minimal script answered {answer:?}")))
+        }
     }
 }
 
@@ -150,10 +157,13 @@ struct Ours {
     ledger: RedisLedger,
     shard: Shard,
     case: &'static Case,
+    /// The round before the measured one, where everybody calls twice.
+    first: bool,
 }
 
 impl Ours {
-    /// A shard with a unit for each of `buyers`, or with none left, as the case has it.
+    /// A shard with a unit for each of `buyers`, or with none left, as the case has it. One more buyer takes
+    /// one more unit, which teaches this process the terms.
     async fn open(
         server: &LocalRedis,
         buyers: u64,
@@ -166,8 +176,9 @@ impl Ours {
                 index: ShardIndex::FIRST,
             },
             case,
+            first: false,
         };
-        let total = if case.stock == Stock::None { 1 } else { buyers };
+        let total = if case.sold_out { 1 } else { buyers + 1 };
         let load = PreheatCall {
             shard: ours.shard.clone(),
             epoch: EPOCH,
@@ -188,18 +199,11 @@ impl Ours {
         ours.ledger
             .lift_guard(&ours.shard, EPOCH, Guard::Rebuilding, now)
             .await?;
-        // The one that teaches this process the terms takes the only unit where none is to be left.
-        if case.stock == Stock::None {
-            ours.ledger.deduct(&ours.call(u64::MAX, false)?).await?;
-        }
-        if case.again {
-            let before = ours.clone();
-            drive(0, buyers, move |buyer| first_time(before.clone(), buyer)).await?;
-        }
+        ours.ledger.deduct(&ours.call(u64::MAX)?).await?;
         Ok(ours)
     }
 
-    fn call(&self, number: u64, rated: bool) -> Result<DeductCall, BenchError> {
+    fn call(&self, number: u64) -> Result<DeductCall, BenchError> {
         let buyer_id = BuyerId::parse(&buyer(number)).map_err(wrong)?;
         let key = IdempotencyKey::parse("bench").map_err(wrong)?;
         Ok(DeductCall {
@@ -211,52 +215,49 @@ impl Ours {
             body_hash: BodyHash::of(b"1"),
             call_id: CallId::from_bytes(number.to_be_bytes()),
             not_after: FAR,
-            rate: rated.then_some(RateLimit {
+            rate: self.case.rated.then_some(RateLimit {
                 max: 1_000,
                 window_ms: 1_000,
             }),
         })
     }
 
-    async fn check(&self, buyers: u64) -> Result<(), BenchError> {
+    /// Every unit is gone, and each of `winners` has one, besides the first buyer.
+    async fn check_counts(&self, winners: u64) -> Result<(), BenchError> {
         let found = self.ledger.snapshot(&self.shard).await?;
-        let records = if self.case.stock == Stock::None {
-            1
-        } else {
-            buyers
-        };
         let found = (found.stock.get(), found.records, found.outbox);
-        if found == (0, records, records) {
+        let wanted = (0, winners + 1, winners + 1);
+        if found == wanted {
             Ok(())
         } else {
-            Err(BenchError::Wrong(format!(
-                "the deduct script left (stock, records, outbox) {found:?} instead of (0, {records}, {records})"
+            Err(wrong(format!(
+                "deduct left (stock, records, outbox) {found:?} instead of {wanted:?}"
             )))
         }
     }
 }
 
-async fn buy(ours: Ours, number: u64) -> Result<(), BenchError> {
-    let call = ours.call(number, ours.case.rated)?;
-    let reply = ours.ledger.deduct(&call).await?;
-    let right = match ours.case.stock {
-        Stock::None => reply == DeductReply::SoldOut,
-        Stock::Enough if ours.case.again => matches!(reply, DeductReply::Existing(_)),
-        Stock::Enough => matches!(reply, DeductReply::Reserved { .. }),
-    };
-    if right {
-        Ok(())
-    } else {
-        Err(BenchError::Wrong(format!(
-            "the deduct script answered {reply:?}"
-        )))
+impl Calls for Ours {
+    fn command(&self, number: u64) -> Result<Cmd, BenchError> {
+        Ok(self.ledger.deduct_command(&self.call(number)?))
     }
-}
 
-async fn first_time(ours: Ours, number: u64) -> Result<(), BenchError> {
-    let call = ours.call(number, ours.case.rated)?;
-    ours.ledger.deduct(&call).await?;
-    Ok(())
+    fn check(&self, number: u64, answer: Value) -> Result<(), BenchError> {
+        let reply = self.ledger.deduct_reply(&self.call(number)?, answer)?;
+        let right = match &reply {
+            Some(DeductReply::SoldOut) => self.case.sold_out,
+            Some(DeductReply::Reserved { .. }) => {
+                !self.case.sold_out && (self.first || !self.case.again)
+            }
+            Some(DeductReply::Existing(_)) => !self.case.sold_out && self.case.again,
+            _ => false,
+        };
+        if right {
+            Ok(())
+        } else {
+            Err(wrong(format!("deduct answered {reply:?}")))
+        }
+    }
 }
 
 fn one() -> Result<Quantity, BenchError> {

@@ -1,19 +1,11 @@
 //! What is measured, and what it may cost.
 
-/// What is left to buy while a case is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stock {
-    /// A unit for everybody.
-    Enough,
-    /// Nothing: every call is refused.
-    None,
-}
-
 /// One kind of call.
 #[derive(Debug)]
 pub(super) struct Case {
     pub name: &'static str,
-    pub stock: Stock,
+    /// Whether there is nothing left to buy, instead of a unit for everybody.
+    pub sold_out: bool,
     /// Whether attempts per buyer are limited.
     pub rated: bool,
     /// Whether every buyer called before.
@@ -25,42 +17,42 @@ pub(super) struct Case {
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "success",
-        stock: Stock::Enough,
+        sold_out: false,
         rated: false,
         again: false,
         bar: Some(1.7),
     },
     Case {
         name: "sold out",
-        stock: Stock::None,
+        sold_out: true,
         rated: false,
         again: false,
         bar: Some(1.8),
     },
     Case {
         name: "success, rate limit",
-        stock: Stock::Enough,
+        sold_out: false,
         rated: true,
         again: false,
         bar: Some(2.0),
     },
     Case {
         name: "sold out, rate limit",
-        stock: Stock::None,
+        sold_out: true,
         rated: true,
         again: false,
         bar: Some(2.4),
     },
     Case {
         name: "sold out, rate limit, further attempt",
-        stock: Stock::None,
+        sold_out: true,
         rated: true,
         again: true,
         bar: None,
     },
     Case {
         name: "a winner asks again",
-        stock: Stock::Enough,
+        sold_out: false,
         rated: false,
         again: true,
         bar: None,

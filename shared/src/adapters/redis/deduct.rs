@@ -5,6 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use redis::Value;
+
 use super::{
     connection::Connection,
     keys,
@@ -66,7 +68,9 @@ pub(super) async fn deduct(
     call: &DeductCall,
 ) -> LedgerResult<DeductReply> {
     for _ in 0..ROUNDS_MAX {
-        match round(connection, known.get(call), call).await? {
+        let (keys, args) = request(known, call);
+        let value = connection.script(&scripts::DEDUCT, &keys, &args).await?;
+        match answer(value, call.epoch)? {
             Answer::Final(reply) => return Ok(reply),
             Answer::Terms(terms) => known.put(&call.shard, terms),
         }
@@ -77,14 +81,30 @@ pub(super) async fn deduct(
     })
 }
 
-async fn round(
-    connection: &Connection,
-    known: Option<Known>,
-    call: &DeductCall,
-) -> LedgerResult<Answer> {
+/// The call as a command for a server that knows the script already.
+pub(super) fn command(known: &KnownTerms, call: &DeductCall) -> redis::Cmd {
+    let (keys, args) = request(known, call);
+    let mut cmd = redis::cmd("EVALSHA");
+    cmd.arg(scripts::DEDUCT.hash())
+        .arg(keys.len())
+        .arg(keys)
+        .arg(args);
+    cmd
+}
+
+/// What the command's answer means; none when it only told the terms.
+pub(super) fn read(value: Value, epoch: Epoch) -> LedgerResult<Option<DeductReply>> {
+    Ok(match answer(value, epoch)? {
+        Answer::Final(reply) => Some(reply),
+        Answer::Terms(_) => None,
+    })
+}
+
+/// Keys and arguments.
+fn request(known: &KnownTerms, call: &DeductCall) -> (Vec<String>, Vec<String>) {
     let mut keys = vec![keys::sale(&call.shard), keys::orders(&call.shard)];
     // Without terms, or for more than their limit, a token that matches nothing makes the script explain.
-    let (token, closes_at) = known.map_or_else(
+    let (token, closes_at) = known.get(call).map_or_else(
         || (format!("{}.?", call.epoch.get()), UnixMillis::default()),
         |known| (known.token, known.closes_at),
     );
@@ -106,10 +126,13 @@ async fn round(
             format!("{} {}", rate.max, rate.window_ms),
         ]);
     }
-    let value = connection.script(&scripts::DEDUCT, &keys, &args).await?;
+    (keys, args)
+}
+
+fn answer(value: Value, epoch: Epoch) -> LedgerResult<Answer> {
     match Reply::read(ACTION, value)? {
         Reply::Number(number) => read_number(number),
-        Reply::Words(text) => read_words(&text, call.epoch),
+        Reply::Words(text) => read_words(&text, epoch),
     }
 }
 

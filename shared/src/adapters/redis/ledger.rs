@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     connection::Connection,
-    deduct::{KnownTerms, deduct},
+    deduct::{self, KnownTerms, deduct},
     keys, orders,
     reads::{self, REGISTRY_MARK, gate_word, guard_word, typed},
     replies::{Reply, common, number, unexpected},
@@ -295,6 +295,22 @@ impl StockLedger for RedisLedger {
 }
 
 impl RedisLedger {
+    /// The command by which a process that has bought on this shard before sends this call, so that a
+    /// measurement can put many into one pipeline.
+    #[must_use]
+    pub fn deduct_command(&self, call: &DeductCall) -> redis::Cmd {
+        deduct::command(&self.terms, call)
+    }
+
+    /// What the answer to [`Self::deduct_command`] means; none when the call has to be made again.
+    pub fn deduct_reply(
+        &self,
+        call: &DeductCall,
+        value: redis::Value,
+    ) -> LedgerResult<Option<DeductReply>> {
+        deduct::read(value, call.epoch)
+    }
+
     async fn guard(
         &self,
         shard: &Shard,
