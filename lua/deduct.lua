@@ -12,9 +12,9 @@
 -- token has a `!` behind it, which is all that a loser's call needs to read. Whatever the fast path cannot
 -- answer, the rest explains from the shard's own fields.
 --
--- It takes first and looks then: HINCRBY refuses what are no digits before anything is written, HSETNX finds a
--- record in the way, and in either case the units are put back in the same step. The record in state `h` is the
--- outbox entry: one write makes both.
+-- It takes first and looks then: HINCRBY tells what is left, HSETNX finds a record in the way, and if either says
+-- no, the units are put back in the same step. The record in state `h` is the outbox entry: one write makes both.
+-- Numbers come in one argument, since each argument costs every call and only a winner's needs these.
 --
 -- KEYS
 --   1  sale       hash: the shard's counters
@@ -25,11 +25,10 @@
 --   1  buyer      id
 --   2  record     the head of the record: "h ORDER BODY_HASH CALL "
 --   3  token      EPOCH.VERSION, or EPOCH.? to be told the terms
---   4  quantity   units
---   5  closes_ms  server time
---   6  not_after_ms  server time after which nothing is done
---   7? seen_bit   the buyer's bit in seen
---   8? rate_limit "MAX WINDOW_MS": attempts per window, and its length
+--   4  numbers    "QUANTITY UNTIL_MS NOT_AFTER_MS MAX WINDOW_MS": units; server time from which none are taken (the
+--                 close, or past not_after); server time after which nothing is done; attempts per window, and
+--                 its length (both 0 when no limit is in force)
+--   5? seen_bit   the buyer's bit in seen
 -- REPLIES
 --   N > 0                     reserved at server time N, in milliseconds
 --   0                         sold out
@@ -64,10 +63,11 @@ if token == ARGV[3] then
   if not record then
     local time = redis.call('TIME')
     local now_ms = time[1] * 1000 + time[2] / 1000 -- as a reply, the server cuts it to whole milliseconds
-    if now_ms < tonumber(ARGV[5]) and now_ms <= tonumber(ARGV[6]) and ARGV[4] > '0' then
-      local left = redis.call('HINCRBY', KEYS[1], 'stock', '-' .. ARGV[4])
+    local quantity, until_ms = string.match(ARGV[4], '^([1-9]%d*) (%d+) ')
+    if quantity and now_ms < tonumber(until_ms) then
+      local left = redis.call('HINCRBY', KEYS[1], 'stock', '-' .. quantity)
       if left >= 0 then
-        local hold = ARGV[2] .. ARGV[4] .. ' ' .. time[1] .. ' ' .. time[2]
+        local hold = ARGV[2] .. quantity .. ' ' .. time[1] .. ' ' .. time[2]
         local made = redis.pcall('HSETNX', KEYS[2], ARGV[1], hold)
         if made == 0 then
           -- @include record
@@ -84,7 +84,7 @@ if token == ARGV[3] then
           return now_ms
         end
       end
-      redis.call('HINCRBY', KEYS[1], 'stock', ARGV[4])
+      redis.call('HINCRBY', KEYS[1], 'stock', quantity)
     end
   end
 end
@@ -99,11 +99,11 @@ if not record and token == ARGV[3] .. '!' then
   return 0
 end
 
-local quantity = ARGV[4]
+local quantity, not_after_ms = string.match(ARGV[4], '^([1-9]%d?%d?%d?) %d+ (%d+) %d+ %d+$')
 local epoch = string.match(ARGV[3], '^(%d+)%.')
 local order, hash, call = string.match(ARGV[2], '^h (%x[%x-]+) (%x+) (%x+) $')
-if not string.find(quantity, '^[1-9]%d?%d?%d?$') then
-  return 'bad_argument quantity'
+if not quantity then
+  return 'bad_argument numbers'
 elseif not epoch then
   return 'bad_argument token'
 elseif not order then
@@ -120,7 +120,7 @@ if record then
   if repeated == nil then
     -- @include mark
   end
-  if now_ms > tonumber(ARGV[6]) then
+  if now_ms > tonumber(not_after_ms) then
     return 'too_late'
   end
   -- @include claims

@@ -108,23 +108,24 @@ fn request(known: &KnownTerms, call: &DeductCall) -> (Vec<String>, Vec<String>) 
         || (format!("{}.?", call.epoch.get()), UnixMillis::default()),
         |known| (known.token, known.closes_at),
     );
+    let (max, window_ms) = call.rate.map_or((0, 0), |rate| (rate.max, rate.window_ms));
     let mut args = vec![
         call.buyer_id.to_string(),
         format!("h {} {} {} ", call.order_id, call.body_hash, call.call_id),
         token,
-        call.quantity.get().to_string(),
-        closes_at.get().to_string(),
-        call.not_after.get().to_string(),
+        format!(
+            "{} {} {} {max} {window_ms}",
+            call.quantity.get(),
+            closes_at.min(call.not_after.plus(1)).get(),
+            call.not_after.get()
+        ),
     ];
-    if let Some(rate) = call.rate {
+    if call.rate.is_some() {
         keys.extend([
             keys::seen(&call.shard),
             keys::rate(&call.shard, &call.buyer_id),
         ]);
-        args.extend([
-            call.buyer_id.seen_bit().to_string(),
-            format!("{} {}", rate.max, rate.window_ms),
-        ]);
+        args.push(call.buyer_id.seen_bit().to_string());
     }
     (keys, args)
 }

@@ -83,7 +83,7 @@ macro_rules! scripts {
 
 scripts! {
     DEDUCT "deduct" ["sale" "orders" "seen?" "rate?"]
-        ["buyer" "record" "token" "quantity" "closes_ms" "not_after_ms" "seen_bit?" "rate_limit?"];
+        ["buyer" "record" "token" "numbers" "seen_bit?"];
     CLAIM "claim" ["sale" "orders"] ["epoch" "buyer" "order" "call"];
     CONFIRM "confirm" ["sale" "orders"] ["epoch" "rows+"];
     RELEASE "release" ["sale" "orders"] ["epoch" "rows+"];
