@@ -14,7 +14,10 @@
 --
 -- It takes first and looks then: HINCRBY tells what is left, HSETNX finds a record in the way, and if either says
 -- no, the units are put back in the same step. The record in state `h` is the outbox entry: one write makes both.
--- Numbers come in one argument, since each argument costs every call and only a winner's needs these.
+--
+-- Numbers come in one argument, since each argument costs every call and only a winner's needs these: the units;
+-- the server time from which none are taken, which is the close or just past not_after; the server time after which
+-- nothing is done; attempts per window, and its length (both 0 when no limit is in force).
 --
 -- KEYS
 --   1  sale       hash: the shard's counters
@@ -25,9 +28,7 @@
 --   1  buyer      id
 --   2  record     the head of the record: "h ORDER BODY_HASH CALL "
 --   3  token      EPOCH.VERSION, or EPOCH.? to be told the terms
---   4  numbers    "QUANTITY UNTIL_MS NOT_AFTER_MS MAX WINDOW_MS": units; server time from which none are taken (the
---                 close, or past not_after); server time after which nothing is done; attempts per window, and
---                 its length (both 0 when no limit is in force)
+--   4  numbers    "QUANTITY UNTIL_MS NOT_AFTER_MS MAX WINDOW_MS", see above
 --   5? seen_bit   the buyer's bit in seen
 -- REPLIES
 --   N > 0                     reserved at server time N, in milliseconds
@@ -63,7 +64,7 @@ if token == ARGV[3] then
   if not record then
     local time = redis.call('TIME')
     local now_ms = time[1] * 1000 + time[2] / 1000 -- as a reply, the server cuts it to whole milliseconds
-    local quantity, until_ms = string.match(ARGV[4], '^([1-9]%d*) (%d+) ')
+    local quantity, until_ms = string.match(ARGV[4], '^([1-9]%d?%d?%d?) (%d+) ')
     if quantity and now_ms < tonumber(until_ms) then
       local left = redis.call('HINCRBY', KEYS[1], 'stock', '-' .. quantity)
       if left >= 0 then
