@@ -83,17 +83,20 @@ impl ScriptTime {
         }
     }
 
-    pub const fn add(&mut self, from: Self, to: Self) {
-        self.calls += to.calls - from.calls;
-        self.usec += to.usec - from.usec;
-    }
-
+    /// The time per call since `start`, when there were exactly `calls`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of a bench are far below 2^52"
     )]
-    pub fn per_call(self) -> f64 {
-        self.usec as f64 / self.calls.max(1) as f64
+    pub fn since(self, start: Self, calls: u64) -> Result<f64, BenchError> {
+        let made = self.calls - start.calls;
+        if made == calls && calls > 0 {
+            Ok((self.usec - start.usec) as f64 / calls as f64)
+        } else {
+            Err(BenchError::Wrong(format!(
+                "{calls} calls were {made} scripts"
+            )))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum BenchCommand {
 #[derive(Debug, Args)]
 pub(super) struct ScriptArgs {
     /// Calls of each script in one run
-    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     calls: u64,
     /// Runs of each case; the median counts
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
