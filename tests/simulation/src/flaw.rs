@@ -55,7 +55,7 @@ pub enum Flaw {
     GateWithoutVersion,
     /// 24: opening the gate lifts the guard.
     GateIsGuard,
-    /// 25: a claim brings an outbox entry back.
+    /// 25: a claim counts its order into the outbox again.
     ClaimRevivesOutbox,
     /// 26: a job sets the stock to what SQL has available.
     SetCounters,
