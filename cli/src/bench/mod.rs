@@ -3,9 +3,11 @@
 mod driver;
 mod minimal;
 mod script;
+mod start;
 
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
+pub use start::{Function, StartBench, StartReport};
 
 use crate::local::LocalError;
 use shared::ports::LedgerError;
