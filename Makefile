@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate compare lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate compare bench-script bench-start lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
 
 compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
 	@$(MEASURE) compare --output docs/comparison.md
+
+bench-script: setup ## what the deduct script costs the server, against a minimal one; fails above its bars
+	@$(MEASURE) bench script
+
+bench-start: setup ## cold starts of the release binaries: to the first poll, to the first answer, and their sizes
+	@$(FLASHSALE) bench start
 
 lint: setup ## format, clippy, luacheck, template, documentation
 	@scripts/lint

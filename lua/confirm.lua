@@ -5,10 +5,9 @@
 -- KEYS
 --   1  sale    hash: the shard's counters
 --   2  orders  hash: buyer to record
---   3  outbox  set: buyers whose order is not yet confirmed
 -- ARGV
 --   1  epoch   the caller's
---   2+ rows    at most 100 pairs: buyer, and record "c ORDER QUANTITY BODY_HASH - RESERVED_MS"
+--   2+ rows    at most 100 pairs: buyer, "c ORDER BODY_HASH - QUANTITY RESERVED_S RESERVED_US"
 -- REPLIES
 --   done WORD...        one word per row: confirmed, already, adopted, adopted_short:N (N became debt),
 --                       released (this very order was), other_order (another live order of this buyer)
@@ -22,7 +21,7 @@ if #ARGV % 2 ~= 1 or #ARGV > 1 + 2 * ROWS_MAX then
   return 'bad_argument rows'
 end
 for i = 2, #ARGV, 2 do
-  if not string.find(ARGV[i + 1], '^c %x[%x-]+ [1-9]%d?%d?%d? %x+ %- %d+$') then
+  if not string.find(ARGV[i + 1], '^c %x[%x-]+ %x+ %- [1-9]%d?%d?%d? %d+ %d+$') then
     return 'bad_argument record'
   end
 end
@@ -33,18 +32,18 @@ if wrong then
 end
 -- @include counts
 -- @include stock
-redis.call('SCARD', KEYS[3]) -- fails here, before any write, if the key has another type
 
-local known, changed, settled, words = {}, {}, {}, { 'done' }
+local known, changed, words = {}, {}, { 'done' }
+local unheld = tonumber(counters[5])
 local function put(buyer, record)
   known[buyer] = record
   changed[#changed + 1] = buyer
   changed[#changed + 1] = record
-  settled[#settled + 1] = buyer
 end
 
-local function quantity_of(record)
-  return tonumber(string.match(record, '^%d+', 40))
+local function parts(record)
+  local head, quantity, rest = string.match(record, '^%a( %S+ %S+ %S+ )(%d+)(.*)$')
+  return head, tonumber(quantity), rest
 end
 
 local function confirm(buyer, wanted)
@@ -57,20 +56,28 @@ local function confirm(buyer, wanted)
     if state == 'r' then
       return 'released'
     end
-    local before, after = quantity_of(record), quantity_of(wanted)
+    local head, before, rest = parts(record)
+    local _, after = parts(wanted)
     if after > before then
       take_owed(after - before)
     else
       give(before - after)
     end
-    local rest = string.match(record, '^%d+( .*)$', 40)
-    put(buyer, 'c' .. string.sub(record, 2, 39) .. digits(after) .. rest)
-    return state == 'h' and 'confirmed' or 'already'
+    put(buyer, 'c' .. head .. digits(after) .. rest)
+    if state == 'h' then
+      unheld = unheld + 1
+      return 'confirmed'
+    end
+    return 'already'
   elseif record and state ~= 'r' then
     return 'other_order'
   end
-  local missing = take_owed(quantity_of(wanted))
+  local _, quantity = parts(wanted)
+  local missing = take_owed(quantity)
   put(buyer, wanted)
+  if not record then
+    unheld = unheld + 1
+  end
   return missing == 0 and 'adopted' or 'adopted_short:' .. digits(missing)
 end
 
@@ -79,7 +86,6 @@ for i = 2, #ARGV, 2 do
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[2], unpack(changed))
-  save_stock()
-  redis.call('SREM', KEYS[3], unpack(settled))
+  save_stock('unheld', digits(unheld))
 end
 return table.concat(words, ' ')

@@ -6,8 +6,7 @@
 -- KEYS
 --   1  sale       hash: the shard's counters
 --   2  orders     hash: buyer to record
---   3  outbox     set: buyers whose order is not yet confirmed
---   4  adjust     hash: adjustment to "a DELTA" (applied) or "r DELTA" (refused)
+--   3  adjust     hash: adjustment to "a DELTA" (applied) or "r DELTA" (refused)
 -- ARGV
 --   1  epoch      the load's
 --   2  total      units of this shard, live orders included
@@ -39,23 +38,23 @@ for i = 8, #ARGV, 2 do
   end
 end
 -- @include clock
-local old = redis.call('HMGET', KEYS[1], 'epoch', 'guard')
-redis.call('HLEN', KEYS[2]) -- this one and the next two fail before any write if a key has another type
-local on_their_way = redis.call('SCARD', KEYS[3])
-redis.call('HLEN', KEYS[4])
+local old = redis.call('HMGET', KEYS[1], 'epoch', 'guard', 'unheld')
+local records = redis.call('HLEN', KEYS[2])
+redis.call('HLEN', KEYS[3]) -- as the calls above, it fails before any write if the key has another type
+local on_their_way = old[1] and records - old[3]
 if old[1] == epoch then
   return 'exists'
 elseif old[1] and (tonumber(old[1]) > tonumber(epoch) or old[2] ~= 'rebuilding' or on_their_way > 0) then
   return 'busy ' .. old[1]
 end
 
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 for i = 8, #ARGV, 2 do
-  redis.call('HSET', KEYS[4], ARGV[i], 'a ' .. ARGV[i + 1])
+  redis.call('HSET', KEYS[3], ARGV[i], 'a ' .. ARGV[i + 1])
 end
 -- guard_since is one before now: no pass of this epoch can have begun earlier than its shard, so one that
 -- begins in this very millisecond may lift the guard.
 redis.call('HSET', KEYS[1], 'epoch', epoch, 'gate', gate, 'gate_version', version, 'guard', 'rebuilding',
   'guard_since_ms', digits(now_ms - 1), 'stock', total, 'debt', '0', 'lent', '0', 'total', total,
-  'limit', limit, 'opens_ms', opens_ms, 'closes_ms', closes_ms, 'token', '-')
+  'unheld', '0', 'limit', limit, 'opens_ms', opens_ms, 'closes_ms', closes_ms, 'token', '-')
 return 'made'

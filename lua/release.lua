@@ -5,7 +5,6 @@
 -- KEYS
 --   1  sale    hash: the shard's counters
 --   2  orders  hash: buyer to record
---   3  outbox  set: buyers whose order is not yet confirmed
 -- ARGV
 --   1  epoch   the caller's
 --   2+ rows    at most 100 pairs: buyer, order
@@ -34,14 +33,13 @@ if wrong then
 end
 -- @include counts
 -- @include stock
-redis.call('SCARD', KEYS[3]) -- fails here, before any write, if the key has another type
 
-local known, changed, settled, words = {}, {}, {}, { 'done' }
+local known, changed, words = {}, {}, { 'done' }
+local unheld = tonumber(counters[5])
 local function put(buyer, record)
   known[buyer] = record
   changed[#changed + 1] = buyer
   changed[#changed + 1] = record
-  settled[#settled + 1] = buyer
 end
 
 local function release(buyer, order)
@@ -54,14 +52,20 @@ local function release(buyer, order)
     if state == 'r' then
       return 'already'
     end
-    local units = tonumber(string.match(record, '^%d+', 40))
+    local units = tonumber(string.match(record, '^%a %S+ %S+ %S+ (%d+)'))
     give(units)
     put(buyer, 'r' .. string.sub(record, 2))
+    if state == 'h' then
+      unheld = unheld + 1
+    end
     return 'released:' .. digits(units)
   elseif record and state ~= 'r' then
     return 'other_order'
   end
-  put(buyer, string.format('r %s 0 - - %.0f', order, now_ms))
+  put(buyer, string.format('r %s - - 0 %s %s', order, time[1], time[2]))
+  if not record then
+    unheld = unheld + 1
+  end
   return 'fenced'
 end
 
@@ -70,7 +74,6 @@ for i = 2, #ARGV, 2 do
 end
 if #changed > 0 then
   redis.call('HSET', KEYS[2], unpack(changed))
-  save_stock()
-  redis.call('SREM', KEYS[3], unpack(settled))
+  save_stock('unheld', digits(unheld))
 end
 return table.concat(words, ' ')

@@ -1,5 +1,6 @@
 //! The `flashsale` command, and the private servers that the demo, `make dev` and the tests run on.
 
+pub mod bench;
 pub mod client;
 pub mod commands;
 pub mod compare;

@@ -2,8 +2,9 @@
 -- units back, debt first; take_owed(units), which takes them whether or not they are there and returns what
 -- became debt; save_stock(field, value...), which writes them back with the token, and more fields. Returns
 -- from the script when a counter is not one.
-local counters = redis.call('HMGET', KEYS[1], 'stock', 'debt', 'total', 'token')
-if not (is_count(counters[1]) and is_count(counters[2]) and is_count(counters[3])) then
+local counters = redis.call('HMGET', KEYS[1], 'stock', 'debt', 'total', 'token', 'unheld')
+if not (is_count(counters[1]) and is_count(counters[2]) and is_count(counters[3])
+  and is_count(counters[5])) then
   return 'bad_state'
 end
 local stock, debt = tonumber(counters[1]), tonumber(counters[2])

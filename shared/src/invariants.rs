@@ -194,6 +194,11 @@ fn check_shard(shard: &ShardReading, found: &mut Vec<Violation>) {
         let name = || format!("outbox entries of order {}", record.order_id);
         require(found, "I3", name, listed, held);
     }
+    let held = shard.records.values();
+    let held = held.filter(|record| record.state == RecordState::Held);
+    let held = signed(held.count() as u64);
+    let name = || format!("outbox entries counted in shard {number}");
+    require(found, "I3", name, signed(c.outbox), held);
 }
 
 /// I1b and I6.

@@ -191,6 +191,9 @@ pub const PAYMENT_WINDOW_MIN_S: u64 = 5;
 pub const PAYMENT_WINDOW_MAX_S: u64 = 7 * 24 * 60 * 60;
 /// Clock tolerance when a token's times are checked.
 pub const TOKEN_LEEWAY_S: u64 = 30;
+/// Bits of one shard's map of who has tried before (512 KiB). Two buyers on one bit share nothing but the one
+/// attempt that is not counted.
+pub const SEEN_BITS: u32 = 1 << 22;
 /// Per-buyer request limit: attempts per window that reach the stock. Replays do not count.
 pub const RATE_WINDOW_MS: u64 = 1_000;
 /// See [`RATE_WINDOW_MS`].

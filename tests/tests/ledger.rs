@@ -18,6 +18,8 @@ mod faults;
 mod fixture;
 #[path = "ledger/headers.rs"]
 mod headers;
+#[path = "ledger/measure.rs"]
+mod measure;
 #[path = "ledger/naive.rs"]
 mod naive;
 #[path = "ledger/readings.rs"]

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the numbers are off, or the API refused; 2 a wrong argument; 3 a server or tool that
 //! is needed is not there.
 
+mod bench;
 mod compare;
 mod demo;
 mod dev;
@@ -23,6 +24,7 @@ use shared::adapters::postgres::{MigrateError, PgSettingsError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    bench::BenchError,
     client::{Api, ClientError, Patience, with_causes},
     compare::CompareError,
     demo::DemoError,
@@ -107,6 +109,9 @@ enum Command {
     DeployLocal(local::DeployArgs),
     /// Serve the functions under cargo lambda watch with private servers, rebuilt when a file changes
     Dev,
+    /// Measure
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Bring a database to this version's schema; safe to repeat
     Migrate(migrate::MigrateArgs),
 }
@@ -135,6 +140,8 @@ enum CommandError {
     Database(#[from] PgSettingsError),
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     #[error(transparent)]
     Dev(#[from] DevError),
     #[error("{0}")]
@@ -169,6 +176,10 @@ impl CommandError {
             | Self::Key(_)
             | Self::Database(_)
             | Self::Client(ClientError::Address { .. }) => 2,
+            Self::Bench(error) => match error {
+                BenchError::Wrong(_) => 1,
+                BenchError::Local(_) | BenchError::Redis(_) | BenchError::Ledger(_) => 3,
+            },
             Self::Dev(_)
             | Self::Migrate(_)
             | Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
@@ -190,6 +201,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Compare(args) => compare::run(args).await,
         Command::DeployLocal(args) => local::deploy(args).await,
         Command::Dev => dev::run().await,
+        Command::Bench(command) => bench::run(command).await,
         Command::Migrate(args) => migrate::run(args).await,
     };
     match outcome {

@@ -17,7 +17,10 @@ use shared::{
 
 use super::{CompareError, Inventory, Reduced, inventory::Books};
 
-const EPOCH: Epoch = Epoch::new(1);
+/// The load's epoch.
+pub const EPOCH: Epoch = Epoch::new(1);
+/// The sale's id.
+pub const SALE: &str = "compare";
 /// A server time that no run reaches.
 const FAR: UnixMillis = UnixMillis::new(9_000_000_000_000);
 
@@ -35,7 +38,7 @@ impl Ours {
     pub fn new(ledger: RedisLedger, shards: u64) -> Result<Self, CompareError> {
         Ok(Self {
             ledger,
-            sale: SaleId::parse("compare")?,
+            sale: SaleId::parse(SALE)?,
             route: RouteInfo {
                 epoch: EPOCH,
                 shards: ShardCount::parse(shards)?,

@@ -8,88 +8,15 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use serde::Serialize;
-use shared::domain::{
-    ExpiryMessage, Order, OrderId, OrderMessage, OrderStatus, RejectReason, SaleId, SaleStatus,
-};
+use shared::domain::{Order, OrderId, OrderMessage, RecordState, SaleId, SaleStatus, UnixMillis};
 use shared::limits::{DEAD_LETTERS_MAX, DEAD_LETTERS_MS, SQS_BATCH_MAX};
 use shared::ports::{
-    Clock, DeadLetter, DeadLetters, IdSource, OrderQueue, OrderStore, QueueName, SaleStore, Shard,
-    StockLedger,
+    Actor, Clock, DeadLetter, DeadLetters, IdSource, OrderQueue, OrderStore, QueueName, SaleStore,
+    Shard, StockLedger,
 };
 
+use crate::verdict::{Letter, Verdict, hint, verdict};
 use crate::{Admin, AdminError};
-
-/// Characters of an unreadable body that are shown.
-const EXCERPT_CHARS: usize = 200;
-
-/// What a dead letter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// SQL does not have its order: send it again.
-    ToSettle,
-    /// SQL has its order, whatever became of it: drop it.
-    Settled,
-    /// Its order was voided: drop it.
-    Void,
-    /// A reminder to expire an order, which reconcile does without it: drop it.
-    Hint,
-    /// It can be read and not be settled; why says what is wrong. It stays.
-    Stuck,
-    /// No message of this build. It stays.
-    Unreadable,
-}
-
-/// A dead letter with its proof.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Letter {
-    /// What it is.
-    pub verdict: Verdict,
-    /// Whose, where it can be read.
-    pub sale_id: Option<SaleId>,
-    /// The order, where it can be read.
-    pub order_id: Option<OrderId>,
-    /// Units, for an order.
-    pub quantity: Option<u32>,
-    /// What is wrong, where it stays.
-    pub why: Option<String>,
-    /// The order's status in SQL; none where SQL lacks it.
-    pub row: Option<OrderStatus>,
-    /// Why SQL rejected it.
-    pub reject_reason: Option<RejectReason>,
-    /// The sale's state in SQL.
-    pub sale_status: Option<SaleStatus>,
-    /// What Redis has: `held`, `confirmed`, `released`, `none`, or `unknown` without an answer.
-    pub record: Option<&'static str>,
-    #[serde(skip)]
-    message: Option<OrderMessage>,
-}
-
-impl Letter {
-    fn bare(verdict: Verdict, why: Option<String>) -> Self {
-        Self {
-            verdict,
-            sale_id: None,
-            order_id: None,
-            quantity: None,
-            why,
-            row: None,
-            reject_reason: None,
-            sale_status: None,
-            record: None,
-            message: None,
-        }
-    }
-
-    fn unreadable(body: &str, error: &dyn Error) -> Self {
-        let excerpt: String = body.chars().take(EXCERPT_CHARS).collect();
-        Self::bare(Verdict::Unreadable, Some(format!("{error}: {excerpt}")))
-    }
-
-    pub(crate) fn message(&self) -> Option<&OrderMessage> {
-        self.message.as_ref()
-    }
-}
 
 /// What a look found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,11 +68,7 @@ where
     }
 
     /// Sends again what is to be settled and drops what is settled; what cannot be settled stays.
-    pub async fn redrive(
-        &self,
-        queue: QueueName,
-        actor: &shared::ports::Actor,
-    ) -> Result<Redriven, AdminError> {
+    pub async fn redrive(&self, queue: QueueName, actor: &Actor) -> Result<Redriven, AdminError> {
         let (mut report, mut kept) = (Redriven::default(), Vec::new());
         let until = self.clock.now().plus(DEAD_LETTERS_MS);
         let ended = loop {
@@ -154,7 +77,7 @@ where
                 break Ok(());
             }
             match self
-                .redrive_page(queue, actor, &mut report, &mut kept)
+                .redrive_page(queue, actor, until, &mut report, &mut kept)
                 .await
             {
                 Ok(0) => break Ok(()),
@@ -166,11 +89,12 @@ where
         ended.map(|()| report)
     }
 
-    /// Treats one page; returns how many letters it had.
+    /// Treats one page, as far as the time goes; returns how many letters it had.
     async fn redrive_page(
         &self,
         queue: QueueName,
-        actor: &shared::ports::Actor,
+        actor: &Actor,
+        until: UnixMillis,
         report: &mut Redriven,
         kept: &mut Vec<DeadLetter>,
     ) -> Result<usize, AdminError> {
@@ -189,7 +113,7 @@ where
         let count = page.len();
         for (letter, judged) in page.into_iter().zip(judged) {
             match (judged.verdict, judged.message()) {
-                _ if report.failed > 0 => kept.push(letter),
+                _ if report.failed > 0 || self.clock.now() >= until => kept.push(letter),
                 (Verdict::ToSettle, Some(message)) => match self.queue.send_order(message).await {
                     Ok(()) => {
                         report.sent += 1;
@@ -216,11 +140,7 @@ where
     }
 
     /// The audit of what is about to be done, per sale.
-    async fn note_page(
-        &self,
-        judged: &[Letter],
-        actor: &shared::ports::Actor,
-    ) -> Result<(), AdminError> {
+    async fn note_page(&self, judged: &[Letter], actor: &Actor) -> Result<(), AdminError> {
         let mut per_sale: BTreeMap<&SaleId, (Vec<OrderId>, Vec<OrderId>)> = BTreeMap::new();
         for letter in judged {
             let (Some(sale), Some(order)) = (&letter.sale_id, letter.order_id) else {
@@ -228,10 +148,10 @@ where
             };
             match letter.verdict {
                 Verdict::ToSettle => per_sale.entry(sale).or_default().0.push(order),
-                Verdict::Settled | Verdict::Void => {
+                Verdict::Settled | Verdict::Void | Verdict::Hint => {
                     per_sale.entry(sale).or_default().1.push(order);
                 }
-                Verdict::Hint | Verdict::Stuck | Verdict::Unreadable => {}
+                Verdict::Stuck | Verdict::Unreadable => {}
             }
         }
         for (sale, (send, drop)) in per_sale {
@@ -336,49 +256,12 @@ where
         };
         Some(match self.ledger.record(&shard, &message.buyer_id).await {
             Ok(Some(record)) if record.order_id == message.order_id => match record.state {
-                shared::domain::RecordState::Held => "held",
-                shared::domain::RecordState::Confirmed => "confirmed",
-                shared::domain::RecordState::Released => "released",
+                RecordState::Held => "held",
+                RecordState::Confirmed => "confirmed",
+                RecordState::Released => "released",
             },
             Ok(_) => "none",
             Err(_) => "unknown",
         })
-    }
-}
-
-fn hint(letter: &DeadLetter) -> Letter {
-    match ExpiryMessage::from_json(&letter.body) {
-        Ok(message) => Letter {
-            sale_id: Some(message.sale_id),
-            order_id: Some(message.order_id),
-            ..Letter::bare(Verdict::Hint, None)
-        },
-        Err(error) => Letter::unreadable(&letter.body, &error),
-    }
-}
-
-fn verdict(message: OrderMessage, row: Option<&Order>, sale: Option<SaleStatus>) -> Letter {
-    let (verdict, why) = match (row, sale) {
-        (Some(row), _) if row.sale_id != message.sale_id || row.buyer_id != message.buyer_id => (
-            Verdict::Stuck,
-            Some("its order is another buyer's or another sale's"),
-        ),
-        (Some(row), _) if row.reject_reason == Some(RejectReason::Void) => (Verdict::Void, None),
-        (Some(_), _) => (Verdict::Settled, None),
-        (None, None) => (Verdict::Stuck, Some("there is no such sale")),
-        (None, Some(SaleStatus::Draft | SaleStatus::Approved)) => {
-            (Verdict::Stuck, Some("its sale has not opened"))
-        }
-        (None, Some(_)) => (Verdict::ToSettle, None),
-    };
-    Letter {
-        sale_id: Some(message.sale_id.clone()),
-        order_id: Some(message.order_id),
-        quantity: Some(message.quantity.get()),
-        row: row.map(|row| row.status),
-        reject_reason: row.and_then(|row| row.reject_reason),
-        sale_status: sale,
-        message: Some(message),
-        ..Letter::bare(verdict, why.map(str::to_owned))
     }
 }

@@ -14,17 +14,19 @@ mod refunds;
 mod repair;
 mod report;
 mod transitions;
+mod verdict;
 mod view;
 mod void;
 
 pub use adjust::AdjustOutcome;
 pub use handler::{Action, Handler, PATTERNS};
-pub use letters::{Letter, Redriven, Shown, Verdict};
+pub use letters::{Redriven, Shown};
 pub use readiness::{Fact, Readiness};
 pub use refunds::RefundReply;
 pub use repair::Repair;
 pub use report::{Check, Report, ShardReport};
 pub use transitions::ActOutcome;
+pub use verdict::{Letter, Verdict};
 pub use void::VoidReply;
 
 use shared::loading::LoadError;

@@ -81,6 +81,8 @@ pub struct Report {
     pub sale_id: SaleId,
     /// Its state.
     pub status: &'static str,
+    /// Since when nothing of it expires, because payments may be missing after a restore, RFC 3339.
+    pub expiry_frozen_since: Option<String>,
     /// Units in all, in SQL.
     pub total: u64,
     /// Units that no live order holds, in SQL.
@@ -266,6 +268,10 @@ fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> 
     Report {
         sale_id: sums.sale.id.clone(),
         status: sums.sale.status.as_str(),
+        expiry_frozen_since: sums
+            .sale
+            .expiry_frozen_since
+            .map(shared::domain::UnixMillis::to_rfc3339),
         total,
         available,
         live_units: sums.live_units,

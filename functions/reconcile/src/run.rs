@@ -124,6 +124,13 @@ where
         if is_loaded_state(&sale) {
             self.note_unpaid(&sale).await?;
         }
+        if let Some(since) = sale.expiry_frozen_since {
+            tracing::error!(
+                sale_id = %id,
+                since = since.to_rfc3339(),
+                "nothing of the sale expires: have its payments sent again, then say so (payments-replayed)"
+            );
+        }
         let kept = self.store.swap_cursor(id, WALK, None).await?;
         let kept: Option<Cursor> = kept.and_then(|text| serde_json::from_str(&text).ok());
         let mut cursor = kept.unwrap_or_default();

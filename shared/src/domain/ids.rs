@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{ParseError, ShardCount, ShardIndex};
-use crate::limits::{BUYER_ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, SALE_ID_MAX_BYTES};
+use crate::limits::{BUYER_ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, SALE_ID_MAX_BYTES, SEEN_BITS};
 
 /// Implements what every textual id has: display, access, and serde through `parse`.
 macro_rules! text_id {
@@ -115,6 +115,16 @@ impl BuyerId {
         let mut head = [0; 8];
         head.copy_from_slice(&digest[..8]);
         ShardIndex::of_hash(u64::from_be_bytes(head), shards)
+    }
+
+    /// This buyer's bit in a shard's map of who has tried before: from other bytes of the same digest than the
+    /// shard is, so that one shard's buyers use all bits.
+    #[must_use]
+    pub fn seen_bit(&self) -> u32 {
+        let digest = Sha256::digest(&self.0);
+        let mut tail = [0; 4];
+        tail.copy_from_slice(&digest[28..]);
+        u32::from_be_bytes(tail) % SEEN_BITS
     }
 }
 

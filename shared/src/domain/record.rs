@@ -18,8 +18,9 @@ pub enum RecordState {
 }
 
 /// A record. In Redis it is one string of words separated by single spaces:
-/// `STATE ORDER QUANTITY BODY_HASH HOLDER RESERVED_MS [CLAIM_UNTIL_MS]` with STATE `h`, `c` or `r`; a fence
-/// has QUANTITY `0`, and `BODY_HASH` and `HOLDER` are `-` where nobody knows them.
+/// `STATE ORDER BODY_HASH HOLDER QUANTITY RESERVED_S RESERVED_US [CLAIM_UNTIL_MS]` with STATE `h`, `c` or `r`;
+/// the time of reservation is as the server tells it, seconds and microseconds of that second. A fence has
+/// QUANTITY `0`, and `BODY_HASH` and `HOLDER` are `-` where nobody knows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderRecord {
     /// Where it stands.
@@ -55,12 +56,13 @@ impl OrderRecord {
 
     /// Reads the form that Redis keeps.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: &str = "h|c|r ORDER QUANTITY HASH HOLDER RESERVED_MS [CLAIM_UNTIL_MS]";
+        const EXPECTED: &str =
+            "h|c|r ORDER HASH HOLDER QUANTITY RESERVED_S RESERVED_US [CLAIM_UNTIL_MS]";
         let bad = || ParseError::got("record", text, EXPECTED);
         let number = |word: &str| word.parse::<u64>().map_err(|_| bad());
         let words: Vec<&str> = text.split(' ').collect();
-        let (&[state, order, quantity, hash, holder, reserved], claim) =
-            match words.split_first_chunk::<6>() {
+        let (&[state, order, hash, holder, quantity, seconds, micros], claim) =
+            match words.split_first_chunk::<7>() {
                 Some((head, rest)) if rest.len() <= 1 => (head, rest.first()),
                 _ => return Err(bad()),
             };
@@ -87,7 +89,11 @@ impl OrderRecord {
             } else {
                 Some(CallId::parse(holder)?)
             },
-            reserved_at: UnixMillis::new(number(reserved)?),
+            reserved_at: number(seconds)?
+                .checked_mul(1_000)
+                .map(UnixMillis::new)
+                .ok_or_else(bad)?
+                .plus(number(micros)? / 1_000),
             claim_until: claim
                 .map(|word| number(word).map(UnixMillis::new))
                 .transpose()?,
@@ -103,7 +109,7 @@ mod tests {
 
     #[test]
     fn reads_a_hold_with_its_first_and_with_a_later_claim() {
-        let text = format!("h {ORDER} 2 00000000000000aa 00000000000000bb 1000");
+        let text = format!("h {ORDER} 00000000000000aa 00000000000000bb 2 1 500");
         let hold = OrderRecord::parse(&text).unwrap();
         assert_eq!(hold.state, RecordState::Held);
         assert_eq!(hold.claim_ends_at().get(), 1000 + CLAIM_FIRST_MS);
@@ -122,7 +128,7 @@ mod tests {
 
     #[test]
     fn reads_a_fence_and_refuses_anything_else() {
-        let fence = OrderRecord::parse(&format!("r {ORDER} 0 - - 5")).unwrap();
+        let fence = OrderRecord::parse(&format!("r {ORDER} - - 0 5 0")).unwrap();
         assert_eq!(
             (fence.quantity, fence.body_hash, fence.holder),
             (None, None, None)
@@ -131,9 +137,9 @@ mod tests {
             "",
             "h",
             "x y",
-            &format!("q {ORDER} 1 - - 5"),
-            &format!("h {ORDER} -1 - - 5"),
-            &format!("h {ORDER} 1 - - 5 6 7"),
+            &format!("q {ORDER} - - 1 5 0"),
+            &format!("h {ORDER} - - -1 5 0"),
+            &format!("h {ORDER} - - 1 5 6 7 8"),
         ] {
             assert!(OrderRecord::parse(bad).is_err(), "{bad}");
         }

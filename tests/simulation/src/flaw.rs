@@ -55,7 +55,7 @@ pub enum Flaw {
     GateWithoutVersion,
     /// 24: opening the gate lifts the guard.
     GateIsGuard,
-    /// 25: a claim brings an outbox entry back.
+    /// 25: a claim counts its order into the outbox again.
     ClaimRevivesOutbox,
     /// 26: a job sets the stock to what SQL has available.
     SetCounters,
@@ -88,7 +88,11 @@ impl Flaw {
     /// Within how many runs it is caught, from seed 0 on.
     #[must_use]
     pub const fn within_runs(self) -> u64 {
-        4_000
+        match self {
+            // Only a withdrawal that one of two shards refused and a restore of SQL together show it.
+            Self::RefusableReapply => 12_000,
+            _ => 4_000,
+        }
     }
 
     /// The oracles that must catch it; any one of them does.

@@ -58,7 +58,7 @@ pub fn unrest(world: &World) -> Vec<String> {
         let loaded = stage.ledger.tamper(shard, |state| {
             note(state.epoch != sale.epoch, "a shard of another epoch");
             note(state.guard != Guard::None && whole, "a guard");
-            note(!state.outbox.is_empty(), "outbox entries");
+            note(state.outbox_len() > 0, "outbox entries");
             note(state.gate != sale.status.gate(), "a gate");
         });
         note(

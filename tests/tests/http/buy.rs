@@ -334,8 +334,10 @@ async fn the_per_buyer_limit_is_429_for_new_attempts_only() {
         assert_eq!(order_id(&again), id);
     }
     let refused = |quantity| shop.buy("bob", "k1", quantity);
-    refused(5).await.expect(409, "not_enough_left");
-    refused(5).await.expect(409, "not_enough_left");
+    // The first attempt at a sale only leaves a bit.
+    for _ in 0..3 {
+        refused(5).await.expect(409, "not_enough_left");
+    }
     refused(5).await.expect(429, "rate_limited");
     shop.pass_ms(1_001);
     refused(5).await.expect(409, "not_enough_left");

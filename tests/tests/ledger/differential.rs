@@ -47,7 +47,7 @@ fn random_op(rng: &mut StdRng, shard: &Shard, epoch: Epoch) -> Op {
             }
             if rng.random_bool(0.3) {
                 buy.rate = Some(RateLimit {
-                    max: 2,
+                    max: 1,
                     window_ms: 3_600_000,
                 });
             }

@@ -239,3 +239,28 @@ fn leaves(value: &Value) -> Vec<&Value> {
         None => vec![value],
     }
 }
+
+#[test]
+fn deduct_is_kept_warm_at_all_times_or_by_schedule_but_never_by_both() {
+    let template = Template::read();
+    let conditions = template.top("Conditions");
+    let text = |name: &str| serde_norway::to_string(&conditions[name]).unwrap();
+    assert!(text("HasProvisioned").contains("HasWarmSchedule"));
+    assert!(text("HasWarmSchedule").contains("WarmFrom"));
+    let resource = &template.top("Resources")["DeductWarmth"];
+    assert_eq!(resource["Condition"], "HasWarmSchedule");
+    let actions = list(&resource["Properties"]["ScheduledActions"]);
+    let schedules: Vec<_> = actions
+        .iter()
+        .map(|action| reference(&action["Schedule"]))
+        .collect();
+    assert_eq!(schedules, [Some("WarmFrom"), Some("WarmUntil")]);
+    let warm = &actions[0]["ScalableTargetAction"];
+    for end in ["MinCapacity", "MaxCapacity"] {
+        assert_eq!(reference(&warm[end]), Some("DeductProvisioned"));
+        assert_eq!(actions[1]["ScalableTargetAction"][end], 0);
+    }
+    for parameter in ["WarmFrom", "WarmUntil"] {
+        assert_eq!(template.default(parameter), "");
+    }
+}

@@ -5,13 +5,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use redis::Value;
+
 use super::{
     connection::Connection,
     keys,
     replies::{Reply, invalid, millis, number, record, unexpected, units},
     scripts,
 };
-use crate::domain::{Epoch, Quantity, Terms, UnixMillis};
+use crate::domain::{Epoch, Quantity, UnixMillis};
 use crate::ports::{DeductCall, DeductReply, Existing, LedgerError, LedgerResult, Shard};
 
 const ACTION: &str = "deduct";
@@ -22,11 +24,13 @@ const ROUNDS_MAX: u32 = 3;
 /// More shards than this are not remembered; a process serves a handful of sales.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A shard's terms, and the token under which they are in force.
+/// A shard's terms, and the token under which they are in force. They are told only inside the window, so
+/// there is no opening among them.
 #[derive(Clone)]
 struct Known {
     epoch: Epoch,
-    terms: Terms,
+    limit: Quantity,
+    closes_at: UnixMillis,
     token: String,
 }
 
@@ -39,7 +43,7 @@ impl KnownTerms {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known
             .get(&call.shard)
-            .filter(|known| known.epoch == call.epoch && call.quantity <= known.terms.limit)
+            .filter(|known| known.epoch == call.epoch && call.quantity <= known.limit)
             .cloned()
     }
 
@@ -55,7 +59,7 @@ impl KnownTerms {
 /// What one round brought.
 enum Answer {
     Final(DeductReply),
-    Terms { terms: Terms, token: String },
+    Terms(Known),
 }
 
 pub(super) async fn deduct(
@@ -64,19 +68,11 @@ pub(super) async fn deduct(
     call: &DeductCall,
 ) -> LedgerResult<DeductReply> {
     for _ in 0..ROUNDS_MAX {
-        match round(connection, known.get(call), call).await? {
+        let (keys, args) = request(known, call);
+        let value = connection.script(&scripts::DEDUCT, &keys, &args).await?;
+        match answer(value, call.epoch)? {
             Answer::Final(reply) => return Ok(reply),
-            Answer::Terms { terms, token } => {
-                let epoch = call.epoch;
-                known.put(
-                    &call.shard,
-                    Known {
-                        epoch,
-                        terms,
-                        token,
-                    },
-                );
-            }
+            Answer::Terms(terms) => known.put(&call.shard, terms),
         }
     }
     Err(LedgerError::Unknown {
@@ -85,46 +81,59 @@ pub(super) async fn deduct(
     })
 }
 
-async fn round(
-    connection: &Connection,
-    known: Option<Known>,
-    call: &DeductCall,
-) -> LedgerResult<Answer> {
-    let mut keys = vec![
-        keys::sale(&call.shard),
-        keys::orders(&call.shard),
-        keys::outbox(&call.shard),
-    ];
+/// The call as a command for a server that knows the script already.
+pub(super) fn command(known: &KnownTerms, call: &DeductCall) -> redis::Cmd {
+    let (keys, args) = request(known, call);
+    let mut cmd = redis::cmd("EVALSHA");
+    cmd.arg(scripts::DEDUCT.hash())
+        .arg(keys.len())
+        .arg(keys)
+        .arg(args);
+    cmd
+}
+
+/// What the command's answer means; none when it only told the terms.
+pub(super) fn read(value: Value, epoch: Epoch) -> LedgerResult<Option<DeductReply>> {
+    Ok(match answer(value, epoch)? {
+        Answer::Final(reply) => Some(reply),
+        Answer::Terms(_) => None,
+    })
+}
+
+/// Keys and arguments.
+fn request(known: &KnownTerms, call: &DeductCall) -> (Vec<String>, Vec<String>) {
+    let mut keys = vec![keys::sale(&call.shard), keys::orders(&call.shard)];
     // Without terms, or for more than their limit, a token that matches nothing makes the script explain.
-    let (token, opens_at, closes_at) = known.map_or_else(
-        || {
-            let token = format!("{}.?", call.epoch.get());
-            (token, UnixMillis::default(), UnixMillis::default())
-        },
-        |known| (known.token, known.terms.opens_at, known.terms.closes_at),
+    let (token, closes_at) = known.get(call).map_or_else(
+        || (format!("{}.?", call.epoch.get()), UnixMillis::default()),
+        |known| (known.token, known.closes_at),
     );
+    let (max, window_ms) = call.rate.map_or((0, 0), |rate| (rate.max, rate.window_ms));
     let mut args = vec![
         call.buyer_id.to_string(),
-        format!(
-            "h {} {} {} {} ",
-            call.order_id,
-            call.quantity.get(),
-            call.body_hash,
-            call.call_id
-        ),
+        format!("h {} {} {} ", call.order_id, call.body_hash, call.call_id),
         token,
-        opens_at.get().to_string(),
-        closes_at.get().to_string(),
-        call.not_after.get().to_string(),
+        format!(
+            "{} {} {} {max} {window_ms}",
+            call.quantity.get(),
+            closes_at.min(call.not_after.plus(1)).get(),
+            call.not_after.get()
+        ),
     ];
-    if let Some(rate) = call.rate {
-        keys.push(keys::rate(&call.shard, &call.buyer_id));
-        args.extend([rate.max.to_string(), rate.window_ms.to_string()]);
+    if call.rate.is_some() {
+        keys.extend([
+            keys::seen(&call.shard),
+            keys::rate(&call.shard, &call.buyer_id),
+        ]);
+        args.push(call.buyer_id.seen_bit().to_string());
     }
-    let value = connection.script(&scripts::DEDUCT, &keys, &args).await?;
+    (keys, args)
+}
+
+fn answer(value: Value, epoch: Epoch) -> LedgerResult<Answer> {
     match Reply::read(ACTION, value)? {
         Reply::Number(number) => read_number(number),
-        Reply::Words(text) => read_words(&text),
+        Reply::Words(text) => read_words(&text, epoch),
     }
 }
 
@@ -141,10 +150,10 @@ fn read_number(number: i64) -> LedgerResult<Answer> {
     }))
 }
 
-fn read_words(text: &str) -> LedgerResult<Answer> {
+fn read_words(text: &str, epoch: Epoch) -> LedgerResult<Answer> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let existing = match word {
-        "terms" => return read_terms(rest),
+        "terms" => return read_terms(rest, epoch),
         "claimed" => Existing::Claimed(record(ACTION, rest)?),
         "in_progress" => {
             let (ms, text) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -186,19 +195,17 @@ fn read_refusal(text: &str) -> LedgerResult<DeductReply> {
     })
 }
 
-fn read_terms(rest: &str) -> LedgerResult<Answer> {
+fn read_terms(rest: &str, epoch: Epoch) -> LedgerResult<Answer> {
     let words: Vec<&str> = rest.split(' ').collect();
-    let &[limit, opens, closes, token] = words.as_slice() else {
+    let &[limit, closes, token] = words.as_slice() else {
         return Err(unexpected(ACTION, rest));
     };
-    Ok(Answer::Terms {
-        terms: Terms {
-            limit: quantity(limit)?,
-            opens_at: millis(ACTION, opens)?,
-            closes_at: millis(ACTION, closes)?,
-        },
+    Ok(Answer::Terms(Known {
+        epoch,
+        limit: quantity(limit)?,
+        closes_at: millis(ACTION, closes)?,
         token: token.to_owned(),
-    })
+    }))
 }
 
 fn quantity(word: &str) -> LedgerResult<Quantity> {

@@ -21,9 +21,9 @@ pub(super) fn orders(shard: &Shard) -> String {
     of_shard(shard, "orders")
 }
 
-/// Set of the buyers whose order is not yet confirmed.
-pub(super) fn outbox(shard: &Shard) -> String {
-    of_shard(shard, "outbox")
+/// Bitmap of the buyers who have tried.
+pub(super) fn seen(shard: &Shard) -> String {
+    of_shard(shard, "seen")
 }
 
 /// Hash of the adjustments.
@@ -31,7 +31,7 @@ pub(super) fn adjust(shard: &Shard) -> String {
     of_shard(shard, "adjust")
 }
 
-/// A buyer's attempts in the running window.
+/// A buyer's further attempts in the running window.
 pub(super) fn rate(shard: &Shard, buyer: &BuyerId) -> String {
     format!("{}:{buyer}", of_shard(shard, "rate"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     connection::Connection,
-    deduct::{KnownTerms, deduct},
+    deduct::{self, KnownTerms, deduct},
     keys, orders,
     reads::{self, REGISTRY_MARK, gate_word, guard_word, typed},
     replies::{Reply, common, number, unexpected},
@@ -161,12 +161,7 @@ impl StockLedger for RedisLedger {
 
     async fn preheat(&self, call: &PreheatCall) -> LedgerResult<PreheatReply> {
         let shard = &call.shard;
-        let keys = [
-            keys::sale(shard),
-            keys::orders(shard),
-            keys::outbox(shard),
-            keys::adjust(shard),
-        ];
+        let keys = [keys::sale(shard), keys::orders(shard), keys::adjust(shard)];
         let mut args = vec![call.epoch.get().to_string(), call.total.get().to_string()];
         args.extend(gate_args(&call.gate));
         for (id, delta) in &call.adjustments {
@@ -277,7 +272,7 @@ impl StockLedger for RedisLedger {
             keys.extend([
                 keys::sale(&shard),
                 keys::orders(&shard),
-                keys::outbox(&shard),
+                keys::seen(&shard),
                 keys::adjust(&shard),
             ]);
         }
@@ -300,6 +295,22 @@ impl StockLedger for RedisLedger {
 }
 
 impl RedisLedger {
+    /// The command by which a process that has bought on this shard before sends this call, so that a
+    /// measurement can put many into one pipeline.
+    #[must_use]
+    pub fn deduct_command(&self, call: &DeductCall) -> redis::Cmd {
+        deduct::command(&self.terms, call)
+    }
+
+    /// What the answer to [`Self::deduct_command`] means; none when the call has to be made again.
+    pub fn deduct_reply(
+        &self,
+        call: &DeductCall,
+        value: redis::Value,
+    ) -> LedgerResult<Option<DeductReply>> {
+        deduct::read(value, call.epoch)
+    }
+
     async fn guard(
         &self,
         shard: &Shard,

@@ -3,7 +3,7 @@
 use super::{
     connection::Connection,
     keys,
-    replies::{Reply, common, number, record, unexpected, units},
+    replies::{Reply, common, number, record, seconds_micros, unexpected, units},
     scripts::{self, Script},
 };
 use crate::domain::{BuyerId, CallId, Epoch, OrderId};
@@ -48,11 +48,11 @@ pub(super) async fn confirm(
 ) -> LedgerResult<Vec<ConfirmReply>> {
     let pair = |row: &ConfirmRow| {
         let record = format!(
-            "c {} {} {} - {}",
+            "c {} {} - {} {}",
             row.order_id,
-            row.quantity.get(),
             row.body_hash,
-            row.reserved_at.get()
+            row.quantity.get(),
+            seconds_micros(row.reserved_at),
         );
         [row.buyer_id.to_string(), record]
     };
@@ -98,7 +98,7 @@ async fn batches<R: Sync, A>(
     pair: impl Fn(&R) -> [String; 2] + Send,
     read: fn(&str) -> LedgerResult<A>,
 ) -> LedgerResult<Vec<A>> {
-    let keys = [keys::sale(shard), keys::orders(shard), keys::outbox(shard)];
+    let keys = [keys::sale(shard), keys::orders(shard)];
     let mut answers = Vec::with_capacity(rows.len());
     for batch in rows.chunks(SCRIPT_BATCH_MAX) {
         let mut args = vec![epoch.get().to_string()];

@@ -54,7 +54,7 @@ pub(super) async fn snapshot(
     shard: &Shard,
 ) -> LedgerResult<ShardSnapshot> {
     const ACTION: &str = "snapshot";
-    let keys = [keys::sale(shard), keys::orders(shard), keys::outbox(shard)];
+    let keys = [keys::sale(shard), keys::orders(shard)];
     let value = connection
         .script(&scripts::SNAPSHOT, &keys, &[""; 0])
         .await?;
@@ -180,6 +180,7 @@ pub(super) async fn records(
     })
 }
 
+/// Held records are the outbox, found by walking all records; where none is held, one call says so.
 pub(super) async fn outbox(
     connection: &Connection,
     shard: &Shard,
@@ -188,35 +189,20 @@ pub(super) async fn outbox(
     const ACTION: &str = "outbox";
     let mut pipe = redis::pipe();
     pipe.atomic()
-        .cmd("SSCAN")
-        .arg(keys::outbox(shard))
-        .arg(cursor.unwrap_or(0))
-        .arg("COUNT")
-        .arg(PAGE_ROWS)
-        .exists(keys::sale(shard));
+        .hget(keys::sale(shard), "unheld")
+        .hlen(keys::orders(shard));
     let value = connection.atomic(ACTION, &pipe).await?;
-    let ((next, buyers), loaded): ((u64, Vec<String>), bool) = typed(ACTION, value)?;
-    if !loaded {
-        return Err(LedgerError::NotLoaded);
+    let (unheld, all): (Option<u64>, u64) = typed(ACTION, value)?;
+    if unheld.ok_or(LedgerError::NotLoaded)? == all {
+        return Ok(Page {
+            items: Vec::new(),
+            next: None,
+        });
     }
-    let mut items = Vec::new();
-    if !buyers.is_empty() {
-        let mut read = redis::cmd("HMGET");
-        read.arg(keys::orders(shard)).arg(&buyers);
-        let texts: Vec<Option<String>> = typed(ACTION, connection.command(ACTION, &read).await?)?;
-        for (buyer, text) in buyers.iter().zip(texts) {
-            if let Some(text) = text {
-                let record = record(ACTION, &text)?;
-                if record.state == RecordState::Held {
-                    items.push((parse_buyer(ACTION, buyer)?, record));
-                }
-            }
-        }
-    }
-    Ok(Page {
-        items,
-        next: Some(next).filter(|next| *next != 0),
-    })
+    let mut page = records(connection, shard, cursor).await?;
+    page.items
+        .retain(|(_, record)| record.state == RecordState::Held);
+    Ok(page)
 }
 
 fn parse_buyer(action: &'static str, text: &str) -> LedgerResult<BuyerId> {

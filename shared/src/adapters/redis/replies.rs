@@ -82,6 +82,11 @@ pub(super) fn record(action: &'static str, text: &str) -> LedgerResult<OrderReco
     OrderRecord::parse(text).map_err(|error| invalid(action, &error))
 }
 
+/// A point of time as records have it: seconds, and microseconds of that second.
+pub(super) fn seconds_micros(at: UnixMillis) -> String {
+    format!("{} {}", at.get() / 1_000, at.get() % 1_000 * 1_000)
+}
+
 /// A stored value that is not what it should be.
 pub(super) fn invalid(action: &'static str, error: &ParseError) -> LedgerError {
     unexpected(action, &error.to_string())

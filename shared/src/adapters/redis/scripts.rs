@@ -29,7 +29,7 @@ impl Script {
     }
 }
 
-const INCLUDES: [(&str, &str); 8] = [
+const INCLUDES: [(&str, &str); 9] = [
     (
         "attempt",
         include_str!("../../../../lua/include/attempt.lua"),
@@ -38,10 +38,8 @@ const INCLUDES: [(&str, &str); 8] = [
     ("clock", include_str!("../../../../lua/include/clock.lua")),
     ("counts", include_str!("../../../../lua/include/counts.lua")),
     ("epoch", include_str!("../../../../lua/include/epoch.lua")),
-    (
-        "quantity",
-        include_str!("../../../../lua/include/quantity.lua"),
-    ),
+    ("mark", include_str!("../../../../lua/include/mark.lua")),
+    ("record", include_str!("../../../../lua/include/record.lua")),
     ("stock", include_str!("../../../../lua/include/stock.lua")),
     ("token", include_str!("../../../../lua/include/token.lua")),
 ];
@@ -84,17 +82,17 @@ macro_rules! scripts {
 }
 
 scripts! {
-    DEDUCT "deduct" ["sale" "orders" "outbox" "rate?"]
-        ["buyer" "record" "token" "opens_ms" "closes_ms" "not_after_ms" "rate_max?" "rate_window_ms?"];
+    DEDUCT "deduct" ["sale" "orders" "seen?" "rate?"]
+        ["buyer" "record" "token" "numbers" "seen_bit?"];
     CLAIM "claim" ["sale" "orders"] ["epoch" "buyer" "order" "call"];
-    CONFIRM "confirm" ["sale" "orders" "outbox"] ["epoch" "rows+"];
-    RELEASE "release" ["sale" "orders" "outbox"] ["epoch" "rows+"];
+    CONFIRM "confirm" ["sale" "orders"] ["epoch" "rows+"];
+    RELEASE "release" ["sale" "orders"] ["epoch" "rows+"];
     ADJUST "adjust" ["sale" "adjust"] ["epoch" "id" "delta" "owed"];
     GATE "gate" ["sale"] ["version" "gate" "limit" "opens_ms" "closes_ms"];
     GUARD "guard" ["sale"] ["epoch" "action" "guard" "pass_began_ms"];
-    PREHEAT "preheat" ["sale" "orders" "outbox" "adjust"]
+    PREHEAT "preheat" ["sale" "orders" "adjust"]
         ["epoch" "total" "version" "gate" "limit" "opens_ms" "closes_ms" "adjustments+"];
     ROUTE "route" ["route"] ["shards" "epoch"];
-    SNAPSHOT "snapshot" ["sale" "orders" "outbox"] [];
+    SNAPSHOT "snapshot" ["sale" "orders"] [];
     LOOK "look" ["route" "unpaid"] [];
 }

@@ -6,7 +6,8 @@ use crate::domain::{
     RouteInfo, SaleStatus, SignedUnits, Terms, Units, UnixMillis, Version,
 };
 
-/// A per-buyer limit on attempts that reach the stock.
+/// A per-buyer limit on attempts that reach the stock. A buyer's very first attempt at a shard is free of it:
+/// it leaves only a bit, and those after it are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// Attempts per window.

@@ -127,7 +127,7 @@ impl StockLedger for StageLedger {
             ClaimReply::Gone if self.has(Flaw::ClaimRevivesOutbox) => {
                 self.0.ledger.tamper(shard, |state| {
                     if state.orders.contains_key(buyer) {
-                        state.outbox.insert(buyer.clone());
+                        state.unheld = state.unheld.saturating_sub(1);
                     }
                 });
             }

@@ -5,6 +5,7 @@ mod eyes;
 mod ledger;
 pub mod look;
 mod queue;
+mod rows;
 mod store;
 
 pub use ledger::StageLedger;

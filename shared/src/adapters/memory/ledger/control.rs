@@ -1,6 +1,6 @@
 //! `adjust`, `gate`, `guard`, `preheat` and `route`: what operators and repair do to a shard.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::state::{LedgerState, ShardState};
 use crate::domain::{AdjustmentId, Guard, RouteInfo, SaleId, SignedUnits, UnixMillis};
@@ -93,7 +93,7 @@ impl LedgerState {
                 return PreheatReply::Exists;
             }
             let replaceable =
-                old.epoch < call.epoch && old.guard == Guard::Rebuilding && old.outbox.is_empty();
+                old.epoch < call.epoch && old.guard == Guard::Rebuilding && old.outbox_len() == 0;
             if !replaceable {
                 return PreheatReply::Busy { current: old.epoch };
             }
@@ -112,7 +112,7 @@ impl LedgerState {
             total: call.total.get(),
             terms: call.gate.terms,
             orders: BTreeMap::new(),
-            outbox: BTreeSet::new(),
+            unheld: 0,
             adjustments: call
                 .adjustments
                 .iter()

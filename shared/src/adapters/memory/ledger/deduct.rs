@@ -22,6 +22,8 @@ impl LedgerState {
             });
         }
         if let Some(record) = shard.answering_record(call) {
+            self.mark(call);
+            let shard = self.shard(&call.shard)?;
             return Ok(if now > call.not_after {
                 DeductReply::TooLate
             } else {
@@ -34,12 +36,22 @@ impl LedgerState {
             (Guard::None, Gate::Closed) => return Ok(DeductReply::Closed),
             (Guard::None, Gate::Open) => {}
         }
-        if let Some(limit) = call.rate
+        if self.mark(call)
+            && let Some(limit) = call.rate
             && let Some(reply) = self.count_attempt(&call.shard, &call.buyer_id, limit, now)
         {
             return Ok(reply);
         }
         self.shard(&call.shard)?.take(call, now)
+    }
+
+    /// Marks the buyer as having tried, where a limit is in force; says whether she, or another buyer with the
+    /// same bit, had before. Only further attempts are counted, so a first one leaves no key of its own.
+    fn mark(&mut self, call: &DeductCall) -> bool {
+        call.rate.is_some()
+            && !self
+                .seen
+                .insert((call.shard.clone(), call.buyer_id.seen_bit()))
     }
 
     fn count_attempt(
@@ -151,8 +163,10 @@ impl ShardState {
             reserved_at: now,
             claim_until: None,
         };
-        self.orders.insert(call.buyer_id.clone(), record);
-        self.outbox.insert(call.buyer_id.clone());
+        // A released record of another order makes way.
+        if self.orders.insert(call.buyer_id.clone(), record).is_some() {
+            self.unheld -= 1;
+        }
         Ok(DeductReply::Reserved { reserved_at: now })
     }
 }

@@ -48,10 +48,12 @@ impl ShardState {
 
     /// Marks the buyer's record confirmed with SQL's quantity and settles the difference.
     fn become_confirmed(&mut self, buyer: &BuyerId, quantity: Quantity) {
-        self.outbox.remove(buyer);
         let Some(record) = self.orders.get_mut(buyer) else {
             return;
         };
+        if record.state == RecordState::Held {
+            self.unheld += 1;
+        }
         let before = units_of(record);
         record.state = RecordState::Confirmed;
         record.quantity = Some(quantity);
@@ -75,8 +77,9 @@ impl ShardState {
             reserved_at: row.reserved_at,
             claim_until: None,
         };
-        self.orders.insert(row.buyer_id.clone(), record);
-        self.outbox.remove(&row.buyer_id);
+        if self.orders.insert(row.buyer_id.clone(), record).is_none() {
+            self.unheld += 1;
+        }
         Ok(if missing == 0 {
             ConfirmReply::Adopted
         } else {
@@ -92,10 +95,11 @@ impl ShardState {
                 if record.state == RecordState::Released {
                     return ReleaseReply::Already;
                 }
+                if record.state == RecordState::Held {
+                    self.unheld += 1;
+                }
                 record.state = RecordState::Released;
-                let held = record.quantity;
-                self.outbox.remove(&row.buyer_id);
-                let back = held.map(Quantity::units).unwrap_or_default();
+                let back = record.quantity.map(Quantity::units).unwrap_or_default();
                 self.give(back.get());
                 ReleaseReply::Released { units: back }
             }
@@ -110,8 +114,9 @@ impl ShardState {
                     reserved_at: now,
                     claim_until: None,
                 };
-                self.orders.insert(row.buyer_id.clone(), fence);
-                self.outbox.remove(&row.buyer_id);
+                if self.orders.insert(row.buyer_id.clone(), fence).is_none() {
+                    self.unheld += 1;
+                }
                 ReleaseReply::Fenced
             }
         }

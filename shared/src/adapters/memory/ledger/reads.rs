@@ -38,13 +38,13 @@ impl ShardState {
             total: units("snapshot", self.total)?,
             terms: self.terms,
             records: self.orders.len() as u64,
-            outbox: self.outbox.len() as u64,
+            outbox: self.outbox_len(),
             now,
         })
     }
 
     pub(super) fn records(&self, cursor: Option<u64>, rows: usize) -> Page<(BuyerId, OrderRecord)> {
-        self.page(self.orders.keys(), cursor, rows)
+        self.page(cursor, rows)
     }
 
     pub(super) fn outbox_page(
@@ -52,21 +52,21 @@ impl ShardState {
         cursor: Option<u64>,
         rows: usize,
     ) -> Page<(BuyerId, OrderRecord)> {
-        let mut page = self.page(self.outbox.iter(), cursor, rows);
+        let mut page = self.page(cursor, rows);
         page.items
             .retain(|(_, record)| record.state == RecordState::Held);
+        if self.outbox_len() == 0 {
+            page.next = None;
+        }
         page
     }
 
     /// A page in the order of the buyers' hashes, so that a walk misses nobody who is there throughout,
     /// whoever comes or goes meanwhile; the cursor is the last hash shown.
-    fn page<'a>(
-        &self,
-        buyers: impl Iterator<Item = &'a BuyerId>,
-        cursor: Option<u64>,
-        rows: usize,
-    ) -> Page<(BuyerId, OrderRecord)> {
-        let mut left: Vec<(u64, &BuyerId)> = buyers
+    fn page(&self, cursor: Option<u64>, rows: usize) -> Page<(BuyerId, OrderRecord)> {
+        let mut left: Vec<(u64, &BuyerId)> = self
+            .orders
+            .keys()
             .map(|buyer| (hash(buyer), buyer))
             .filter(|(hash, _)| cursor.is_none_or(|shown| *hash > shown))
             .collect();

@@ -16,6 +16,8 @@ pub struct LedgerState {
     pub(super) unpaid: BTreeMap<SaleId, Units>,
     /// None: the registry's key is not there.
     pub(super) registry: Option<BTreeMap<SaleId, RegistryEntry>>,
+    /// Bits of the buyers who tried while a limit on attempts was in force.
+    pub(super) seen: BTreeSet<(Shard, u32)>,
     pub(super) rates: BTreeMap<(Shard, BuyerId), Rate>,
     /// When a finished sale's keys go.
     pub(super) expiring: BTreeMap<SaleId, UnixMillis>,
@@ -53,8 +55,8 @@ pub struct ShardState {
     pub terms: Terms,
     /// Each buyer's record.
     pub orders: BTreeMap<BuyerId, OrderRecord>,
-    /// Buyers whose order SQL is not known to have.
-    pub outbox: BTreeSet<BuyerId>,
+    /// Records that are not held. The held ones are the outbox, and all less these is its size.
+    pub unheld: u64,
     /// Adjustments by id, with whether each was applied.
     pub adjustments: BTreeMap<AdjustmentId, (SignedUnits, bool)>,
 }
@@ -80,6 +82,7 @@ impl LedgerState {
     pub(super) fn lose_shard(&mut self, shard: &Shard) {
         self.shards.remove(shard);
         self.rates.retain(|(of, _), _| of != shard);
+        self.seen.retain(|(of, _)| of != shard);
     }
 
     pub(super) fn retire(&mut self, sale: &SaleId, shards: ShardCount, at: UnixMillis) {
@@ -110,6 +113,7 @@ impl LedgerState {
                 self.routes.remove(&sale);
                 self.unpaid.remove(&sale);
                 self.shards.retain(|shard, _| shard.sale_id != sale);
+                self.seen.retain(|(shard, _)| shard.sale_id != sale);
             }
         }
         self.rates.retain(|_, rate| rate.window_ends >= now);
@@ -117,6 +121,12 @@ impl LedgerState {
 }
 
 impl ShardState {
+    /// Number of held records: what the outbox has.
+    #[must_use]
+    pub fn outbox_len(&self) -> u64 {
+        (self.orders.len() as u64).saturating_sub(self.unheld)
+    }
+
     /// Puts units back: they pay debt first.
     pub(super) fn give(&mut self, units: u64) {
         let paid = units.min(self.debt);

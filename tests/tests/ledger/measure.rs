@@ -1,0 +1,18 @@
+//! The measurement of the scripts' cost runs through on every engine; its times are not looked at here.
+
+use flashsale::bench::ScriptBench;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bench_gets_the_replies_and_counts_it_wants() {
+    let bench = ScriptBench {
+        calls: 300,
+        runs: 1,
+    };
+    let table = bench.run().await.unwrap().to_string();
+    for case in ["success", "sold out", "a winner asks again"] {
+        let rows = table
+            .lines()
+            .filter(|line| line.contains(&format!("| {case} |")));
+        assert_eq!(rows.count(), 2, "{table}");
+    }
+}
