@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate compare lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate drill compare lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
 
 compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
 	@$(MEASURE) compare --output docs/comparison.md
+
+drill: setup ## one fault each in the middle of a sale on real servers; ONLY=NAME runs one
+	@cargo run --locked --quiet --bin drill -- $(if $(ONLY),--only $(ONLY))
 
 lint: setup ## format, clippy, luacheck, template, documentation
 	@scripts/lint

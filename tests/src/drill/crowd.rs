@@ -17,7 +17,7 @@ pub const AT_ONCE: usize = 24;
 /// A buyer who was told to wait comes again after this; `Retry-After`, shortened.
 const AGAIN: Duration = Duration::from_millis(150);
 /// A buyer who still does not know after this is a failure of the drill.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// What one buyer was told in the end.
 #[derive(Debug, Clone)]

@@ -112,6 +112,11 @@ impl Scene {
         while let Some(ended) = self.lines.join_next().await {
             ended.unwrap();
         }
+        println!(
+            "{name}: the crowd is through {:.2} s after the fault: {:?}",
+            fault.elapsed().as_secs_f64(),
+            crowd::lock(&self.crowd.answers)
+        );
         let line = judge(name, &self.shop, &self.crowd, fault, lost_max).await;
         self.workers.assert_alive();
         line

@@ -61,10 +61,7 @@ pub async fn memory_full(name: &'static str) -> Line {
     let order = scene.shop.store.live_orders(&sale_id(), None, 1).await;
     let order = order.unwrap().pop().unwrap();
     let id = sale_id();
-    let closed = scene
-        .shop
-        .store
-        .cancel(&id, order.id, &order.buyer_id);
+    let closed = scene.shop.store.cancel(&id, order.id, &order.buyer_id);
     let CloseOutcome::Closed { order, sale } = closed.await.unwrap() else {
         panic!("not cancelled");
     };

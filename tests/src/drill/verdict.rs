@@ -14,7 +14,7 @@ use super::crowd::{Crowd, lock};
 use super::shop::{Shop, sale_id};
 
 /// All must be at rest and exact after this.
-const REST_MAX: Duration = Duration::from_secs(90);
+const REST_MAX: Duration = Duration::from_secs(30);
 
 /// One drill's line.
 #[derive(Debug, Clone)]
@@ -96,7 +96,10 @@ pub async fn judge(
 ) -> Line {
     let mut off = wait_for_rest(shop).await;
     // What came back after the crowd was told "sold out" must be for sale, and no more than that.
-    while crowd.enter(shop, "late", 40).join_next().await.is_some() {}
+    let mut late = crowd.enter(shop, "late", 40);
+    while let Some(ended) = late.join_next().await {
+        ended.unwrap();
+    }
     off.extend(wait_for_rest(shop).await);
     let exact = fault.elapsed();
 
