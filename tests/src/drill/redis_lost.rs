@@ -6,7 +6,7 @@ use std::time::Instant;
 use flashsale::local::proxy::FaultProxy;
 use flashsale::local::redis::{Engine, LocalRedis, RedisPair, settings};
 
-use super::{FAULT_AT, Line, Scene};
+use super::{FAULT_AT, Line, STOCK, Scene};
 
 /// Wins that only the primary saw before it died.
 const TAIL: usize = 200;
@@ -30,7 +30,10 @@ pub async fn lost_tail(name: &'static str) -> Line {
     let RedisPair { primary, replica } = RedisPair::start(Engine::Valkey).unwrap();
     let proxy = FaultProxy::start(primary.port()).await.unwrap();
     let scene = Scene::begin(settings(&[proxy.port()], false), 1).await;
-    // From here on the replica hears nothing more.
+    let units = usize::try_from(STOCK).unwrap();
+    scene.crowd.wins_reach(units - TAIL * 3 / 2).await;
+    // From here on the replica hears nothing more, and nobody settles: an order in SQL would give the loss away.
+    scene.shop.paused.store(true, Ordering::SeqCst);
     promote(&replica);
     let kept = scene.crowd.wins.load(Ordering::SeqCst);
     scene.crowd.wins_reach(kept + TAIL).await;
@@ -38,6 +41,9 @@ pub async fn lost_tail(name: &'static str) -> Line {
     drop(primary);
     let tail = scene.crowd.wins.load(Ordering::SeqCst) - kept;
     proxy.set_target(replica.port());
+    // The replica sells the tail's units again, before the first of the lost orders is adopted.
+    scene.crowd.wins_reach(units + TAIL / 2).await;
+    scene.shop.paused.store(false, Ordering::SeqCst);
     // Calls under way when the replica was cut off count as lost as well.
     scene
         .end(name, fault, tail + super::crowd::AT_ONCE * 2)
