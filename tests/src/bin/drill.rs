@@ -17,6 +17,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if std::env::var_os("RUST_LOG").is_some() {
+        shared::telemetry::init(&|name| std::env::var(name).ok());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
