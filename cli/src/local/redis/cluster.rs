@@ -141,7 +141,8 @@ impl RedisCluster {
     /// How to reach it.
     #[must_use]
     pub fn settings(&self) -> RedisSettings {
-        let ports: Vec<u16> = self.nodes.iter().map(LocalRedis::port).collect();
+        let nodes = self.nodes.iter().chain(&self.replicas);
+        let ports: Vec<u16> = nodes.map(LocalRedis::port).collect();
         settings(&ports, true)
     }
 }
