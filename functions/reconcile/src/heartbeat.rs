@@ -6,7 +6,7 @@ use shared::telemetry::{Metric, MetricUnit, metric_line};
 
 use crate::Report;
 
-/// The line to log for a run, in CloudWatch's embedded metric format; none for a run that another one kept
+/// The line to log for a run, in `CloudWatch`'s embedded metric format; none for a run that another one kept
 /// from working, or that could not look at a sale.
 #[must_use]
 pub fn heartbeat(report: &Report, now: UnixMillis) -> Option<serde_json::Value> {
