@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::missing_panics_doc,
     reason = "a drill's helpers fail by panicking, which its runner reports as the drill's verdict"
 )]
 

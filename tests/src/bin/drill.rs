@@ -63,19 +63,16 @@ async fn run(names: &[String]) -> ExitCode {
             continue;
         }
         // A panic is the drill's verdict and not the end of the others.
-        match AssertUnwindSafe((drill.run)()).catch_unwind().await {
-            Ok(line) => {
-                println!("{line}");
-                if !line.off.is_empty() {
-                    off.push(drill.name);
-                }
-                lines.push(line);
-            }
-            Err(_) => {
-                println!("{:<16} OFF: it panicked, see above", drill.name);
-                off.push(drill.name);
-            }
+        let Ok(line) = AssertUnwindSafe((drill.run)()).catch_unwind().await else {
+            println!("{:<16} OFF: it panicked, see above", drill.name);
+            off.push(drill.name);
+            continue;
+        };
+        println!("{line}");
+        if !line.off.is_empty() {
+            off.push(drill.name);
         }
+        lines.push(line);
     }
     println!("\n{}", Line::heading());
     for line in &lines {

@@ -96,7 +96,7 @@ pub async fn restored(name: &'static str) -> Line {
 
 /// Asks again and again; never is a failure.
 async fn until(what: &str, ask: impl AsyncFn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !ask().await {
         assert!(Instant::now() < deadline, "never: {what}");
         sleep(Duration::from_millis(100)).await;

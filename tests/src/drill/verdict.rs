@@ -190,7 +190,7 @@ async fn unrest(shop: &Arc<Shop>) -> Vec<String> {
         return violations.iter().map(ToString::to_string).take(5).collect();
     }
     match shop.reconcile().plan(&sale_id(), 5).await {
-        Ok(findings) => findings.iter().map(|found| found.subject()).collect(),
+        Ok(findings) => findings.iter().map(reconcile::Finding::subject).collect(),
         Err(error) => vec![error.to_string()],
     }
 }

@@ -18,7 +18,7 @@ use super::shop::{PERIOD_MS, Shop, sale_id};
 /// A consumer that finds nothing looks again after this.
 const POLL: Duration = Duration::from_millis(20);
 /// A failed message comes again after this: the queue's visibility time-out, shortened.
-const VISIBILITY: Duration = Duration::from_millis(2_000);
+const VISIBILITY: Duration = Duration::from_secs(2);
 const BATCH: usize = 100;
 
 /// The workers; they end with their handle.

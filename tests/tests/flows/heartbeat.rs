@@ -30,7 +30,7 @@ where
     handle_schedule(reconcile, event, emit).await.is_ok()
 }
 
-/// Data points of the heartbeat, as CloudWatch reads the lines: when, and how much.
+/// Data points of the heartbeat, as `CloudWatch` reads the lines: when, and how much.
 fn beats(lines: &Mutex<Vec<Value>>) -> Vec<(u64, u64)> {
     let mut beats = Vec::new();
     for line in lines.lock().unwrap().iter() {
