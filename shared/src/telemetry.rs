@@ -3,8 +3,73 @@
 //! Lambda's advanced logging controls are honoured: `AWS_LAMBDA_LOG_FORMAT=JSON` makes each line a JSON
 //! object, `AWS_LAMBDA_LOG_LEVEL` sets the level; without it `RUST_LOG` does, else `info`.
 
+use std::io::Write;
+
+use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
+
+use crate::domain::UnixMillis;
+
+/// All metrics of this system lie in it.
+pub const METRIC_NAMESPACE: &str = "Flashsale";
+
+/// What a metric counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricUnit {
+    /// Things.
+    Count,
+}
+
+/// One data point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, as alarms know it.
+    pub name: &'static str,
+    /// What it counts in.
+    pub unit: MetricUnit,
+    /// How many.
+    pub value: u64,
+}
+
+impl MetricUnit {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Count => "Count",
+        }
+    }
+}
+
+/// A log line from which `CloudWatch` makes these data points (its embedded metric format).
+#[must_use]
+pub fn metric_line(now: UnixMillis, metrics: &[Metric]) -> Value {
+    let directives: Vec<Value> = metrics
+        .iter()
+        .map(|metric| json!({ "Name": metric.name, "Unit": metric.unit.as_str() }))
+        .collect();
+    let mut line = json!({
+        "_aws": {
+            "Timestamp": now.get(),
+            "CloudWatchMetrics": [{
+                "Namespace": METRIC_NAMESPACE,
+                "Dimensions": [[]],
+                "Metrics": directives,
+            }],
+        },
+    });
+    for metric in metrics {
+        line[metric.name] = json!(metric.value);
+    }
+    line
+}
+
+/// Writes a metric line to standard output, not through the logger: `CloudWatch` wants its object at the root.
+pub fn emit_metrics(line: &Value) {
+    // One write, so that a log line in between cannot cut it.
+    if let Err(error) = std::io::stdout().write_all(format!("{line}\n").as_bytes()) {
+        tracing::warn!(%error, "metrics not written");
+    }
+}
 
 /// Starts logging. Call it once, before anything else can log; a second call changes nothing.
 pub fn init(env: &impl Fn(&str) -> Option<String>) {

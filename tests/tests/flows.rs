@@ -8,6 +8,8 @@
 
 #[path = "flows/expire.rs"]
 mod expire;
+#[path = "flows/heartbeat.rs"]
+mod heartbeat;
 #[path = "flows/preheat.rs"]
 mod preheat;
 #[path = "flows/rebuild.rs"]

@@ -18,5 +18,7 @@ mod crowd;
 mod events;
 #[path = "rush/faults.rs"]
 mod faults;
+#[path = "rush/repair.rs"]
+mod repair;
 #[path = "rush/shop.rs"]
 mod shop;

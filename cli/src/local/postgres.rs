@@ -166,6 +166,23 @@ impl LocalPostgres {
         self.start_again()
     }
 
+    /// Stops the server, copies its data and starts it again; the copy goes with the server.
+    pub fn save(&mut self) -> Result<PathBuf, LocalError> {
+        self.stop()?;
+        let copy = self.dir.join(format!("copy-{}", SystemIds.call_id()));
+        copy_folder(&self.data(), &copy)?;
+        self.start_again()?;
+        Ok(copy)
+    }
+
+    /// Goes back to what [`Self::save`] copied.
+    pub fn restore(&mut self, copy: &Path) -> Result<(), LocalError> {
+        self.stop()?;
+        fs::remove_dir_all(self.data()).map_err(io_error("remove the data"))?;
+        copy_folder(copy, &self.data())?;
+        self.start_again()
+    }
+
     /// The port, for a proxy in between.
     #[must_use]
     pub const fn port(&self) -> u16 {
@@ -268,6 +285,12 @@ fn program(name: &str) -> Result<PathBuf, LocalError> {
     versions.sort_unstable_by(|a, b| b.cmp(a));
     let dirs: Vec<&str> = versions.iter().map(|(_, dir)| dir.as_str()).collect();
     tool(name, "postgresql/bin", &dirs, HINT)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<(), LocalError> {
+    let mut command = Command::new("cp");
+    command.arg("--archive").arg(from).arg(to);
+    run(command, "cp")
 }
 
 fn run(mut command: Command, name: &str) -> Result<(), LocalError> {

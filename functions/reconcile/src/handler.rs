@@ -6,15 +6,16 @@ use lambda_runtime::{Error, LambdaEvent};
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
 use shared::startup::deadline;
 
-use crate::{Budget, RebuildOutcome, Reconcile, Report};
+use crate::{Budget, RebuildOutcome, Reconcile, Report, heartbeat};
 
 /// While a rebuild waits and time is left, it is asked again this often: buyers hear "busy" meanwhile.
 const REBUILD_POLL_MS: u64 = 2_000;
 
-/// Handles one tick of the schedule, whatever its content.
+/// Handles one tick of the schedule, whatever its content. `emit` takes each line of metrics.
 pub async fn handle_schedule<L, S, Q, C, I>(
     reconcile: &Reconcile<L, S, Q, C, I>,
     event: LambdaEvent<serde_json::Value>,
+    emit: impl Fn(&serde_json::Value) + Send + Sync,
 ) -> Result<Report, Error>
 where
     L: StockLedger,
@@ -39,6 +40,9 @@ where
             alarms = report.alarms(),
             "reconcile ran"
         );
+        if let Some(line) = heartbeat(&report, reconcile.clock.now()) {
+            emit(&line);
+        }
         if !is_waiting(&report) || budget.is_over(&reconcile.clock) {
             return Ok(report);
         }

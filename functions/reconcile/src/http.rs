@@ -10,6 +10,7 @@ use shared::ports::{
     Actor, Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger,
 };
 use shared::startup::{chain, deadline};
+use shared::telemetry::emit_metrics;
 use shared::web::{
     Call, Matched, Pattern, Problem, ProblemCode, Reply, Request, Response, Scope, TokenVerifier,
     answer_gateway, find, is_gateway_call, respond,
@@ -62,7 +63,7 @@ where
         if is_gateway_call(&event.payload) {
             answer_gateway(event, |request| self.answer(request)).await
         } else {
-            let report = handle_schedule(&self.reconcile, event).await?;
+            let report = handle_schedule(&self.reconcile, event, emit_metrics).await?;
             Ok(serde_json::to_value(report)?)
         }
     }

@@ -62,6 +62,12 @@ impl Report {
         self.sales.insert(sale.to_string(), report);
     }
 
+    /// Number of findings of every kind.
+    #[must_use]
+    pub fn findings(&self) -> u64 {
+        self.sales.values().map(SaleReport::findings).sum()
+    }
+
     /// Findings that a person must act on.
     #[must_use]
     pub fn alarms(&self) -> u64 {

@@ -12,9 +12,12 @@ use shared::{
     batch::Delivery,
     domain::{
         AdjustmentId, BodyHash, BuyerId, Currency, IdempotencyKey, Money, OrderId, PaymentId,
-        Quantity, SaleId, SaleTransition, SignedUnits,
+        Quantity, SaleId, SalePlan, SaleTransition, ShardCount, SignedUnits, Terms, Units,
+        UnixMillis,
     },
-    ports::{Actor, Clock, IdSource, Payment, QueueName, SystemClock, SystemIds},
+    ports::{
+        Actor, Clock, IdSource, OrderStore, Payment, QueueName, SaleStore, SystemClock, SystemIds,
+    },
     routes::Routes,
 };
 
@@ -34,7 +37,8 @@ pub enum Flow {
     Replay,
     /// A reading of an order that is still on its way.
     Read,
-    /// A batch: two held orders, one that Redis does not know, one beside another live order of its buyer.
+    /// A batch: a held order, one that Redis does not know, one beside another live order of its buyer, and that
+    /// one again.
     Settle,
     /// A buyer cancels.
     Cancel,
@@ -44,6 +48,8 @@ pub enum Flow {
     PayLate,
     /// A reminder that is due.
     Expire,
+    /// A sale is planned.
+    Plan,
     /// The load of an approved sale.
     Preheat,
     /// More units.
@@ -52,6 +58,8 @@ pub enum Flow {
     Withdraw,
     /// The sale is stopped.
     Suspend,
+    /// The sale is stopped, and a shard has seen a newer row than there is.
+    SuspendOlder,
     /// It goes on.
     Resume,
     /// It is over.
@@ -62,6 +70,8 @@ pub enum Flow {
     Void,
     /// Dead letters go back to the order queue.
     Redrive,
+    /// A person looks at everything, freezes and thaws expiry, and ticks a refund off.
+    Office,
     /// Reconcile, with something of every kind to repair.
     Repair,
     /// A shard is lost and built again.
@@ -73,20 +83,12 @@ pub enum Flow {
 }
 
 /// The buyer with this number.
-///
-/// # Panics
-///
-/// Never: every number makes an id.
 #[must_use]
 pub fn buyer(number: u32) -> BuyerId {
     BuyerId::parse(&format!("b{number}")).expect("a buyer's id")
 }
 
 /// A buyer's order under her only key.
-///
-/// # Panics
-///
-/// Never: the key is one.
 #[must_use]
 pub fn order_of(sale: &SaleId, buyer: &BuyerId) -> OrderId {
     OrderId::derive(sale, buyer, &IdempotencyKey::parse("only").expect("a key"))
@@ -104,7 +106,7 @@ pub fn person() -> Actor {
 
 impl Flow {
     /// Every one.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Buy,
         Self::Replay,
         Self::Read,
@@ -113,15 +115,18 @@ impl Flow {
         Self::Pay,
         Self::PayLate,
         Self::Expire,
+        Self::Plan,
         Self::Preheat,
         Self::Restock,
         Self::Withdraw,
         Self::Suspend,
+        Self::SuspendOlder,
         Self::Resume,
         Self::Close,
         Self::Refund,
         Self::Void,
         Self::Redrive,
+        Self::Office,
         Self::Repair,
         Self::Rebuild,
         Self::Finish,
@@ -129,10 +134,6 @@ impl Flow {
     ];
 
     /// Runs it, and says what came of it.
-    ///
-    /// # Panics
-    ///
-    /// When the task's values do not parse.
     pub async fn act(self, hands: &Hands, task: &Task) -> String {
         let sale = SaleId::parse(&task.sale).expect("a sale id");
         let first = buyer(1);
@@ -171,12 +172,16 @@ impl Flow {
             }
             Self::Restock => adjust(hands, &sale, 2).await,
             Self::Withdraw => adjust(hands, &sale, -1).await,
-            Self::Suspend => transition(hands, &sale, SaleTransition::Suspend).await,
+            Self::Plan => said(&admin(hands).put(&sale, &plan(LONG_S), &person()).await),
+            Self::Suspend | Self::SuspendOlder => {
+                transition(hands, &sale, SaleTransition::Suspend).await
+            }
             Self::Resume => transition(hands, &sale, SaleTransition::Resume).await,
             Self::Close => transition(hands, &sale, SaleTransition::Close).await,
             Self::Refund => said(&admin(hands).refund(&sale, order, &person()).await),
             Self::Void => said(&admin(hands).void(&sale, order, &person()).await),
             Self::Redrive => said(&admin(hands).redrive(QueueName::Orders, &person()).await),
+            Self::Office => office(hands, &sale, order).await,
             Self::Repair => {
                 let reconcile = hands.reconcile();
                 said(&reconcile.run_sale(&sale, Budget::unbounded()).await)
@@ -206,10 +211,6 @@ fn deliveries(task: &Task) -> Vec<Delivery> {
 }
 
 /// A buyer asks for one unit.
-///
-/// # Panics
-///
-/// Never: one is a quantity.
 pub async fn buy(hands: &Hands, sale: &SaleId, number: u32) -> deduct::Outcome {
     let deduct = Deduct {
         ledger: hands.ledger.clone(),
@@ -279,6 +280,55 @@ async fn adjust(hands: &Hands, sale: &SaleId, delta: i64) -> String {
 
 async fn transition(hands: &Hands, sale: &SaleId, to: SaleTransition) -> String {
     said(&admin(hands).act(sale, to, &person()).await)
+}
+
+/// Everything that only a person does.
+async fn office(hands: &Hands, sale: &SaleId, order: OrderId) -> String {
+    let (admin, actor) = (admin(hands), person());
+    let mut seen = vec![
+        said(&orders(hands).mine(sale, &buyer(1)).await),
+        said(&admin.readiness(sale).await),
+        said(&admin.report(sale).await),
+        said(&hands.store.audit(sale, 0, 10).await),
+        said(&admin.dead_letters(QueueName::Orders).await),
+        said(&admin.payments_missing(sale, true, &actor).await),
+        said(&admin.payments_missing(sale, false, &actor).await),
+        said(&admin.refunds(Some(sale), true, None).await),
+    ];
+    let payment = payment(sale, order).payment_id;
+    seen.push(said(&hands.store.refund_done(&payment, &actor).await));
+    seen.join("; ")
+}
+
+/// Units of each sale.
+pub const STOCK: u64 = 8;
+/// Shards of each sale.
+pub const SHARDS: u64 = 2;
+/// Seconds to pay that nobody's order uses up during the test.
+pub const LONG_S: u64 = 3_600;
+
+/// The plan of each sale.
+#[must_use]
+pub fn plan(payment_window_s: u64) -> SalePlan {
+    SalePlan {
+        sku: "sku".to_owned(),
+        name: "a thing".to_owned(),
+        stock: Units::try_from(STOCK).expect("units"),
+        unit_price: price(),
+        terms: terms(),
+        payment_window_s,
+        shards: ShardCount::parse(SHARDS).expect("shards"),
+    }
+}
+
+/// One unit for each buyer, always.
+#[must_use]
+pub fn terms() -> Terms {
+    Terms {
+        limit: Quantity::parse(1).expect("one"),
+        opens_at: UnixMillis::new(0),
+        closes_at: UnixMillis::new(4_000_000_000_000),
+    }
 }
 
 /// The price of one unit.

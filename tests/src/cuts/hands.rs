@@ -43,10 +43,6 @@ pub struct Hands {
 
 impl Hands {
     /// Connects, lazily; every step is told to `steps`.
-    ///
-    /// # Panics
-    ///
-    /// When an address is malformed.
     pub async fn connect(
         addresses: &StoreAddresses,
         dead_letters: &str,

@@ -108,10 +108,6 @@ fn say(line: &str) {
 }
 
 /// Runs a task in this process.
-///
-/// # Panics
-///
-/// When a store cannot be reached: nothing was tested then.
 pub async fn run(task: &Task) {
     let tape = Arc::new(Tape {
         cut: task.cut,

@@ -19,10 +19,10 @@ const SOURCES: [&str; 5] = [
     "shared/src/batch.rs",
 ];
 const PORTS: &str = "shared/src/ports";
-/// Waiting, alone or for one of the calls below it, changes nothing outside the process.
-const WAITS: [&str; 2] = ["sleep", "timeout"];
-/// `migrate` is one statement of the migration library under its lock, and `call` hands an event to a handler.
-const OTHERS: [&str; 2] = ["migrate", "call"];
+/// Waiting, alone or for calls that are looked at where they are made, changes nothing outside the process.
+const WAITS: [&str; 3] = ["join_all", "sleep", "timeout"];
+/// `migrate` is the migration library's transaction, and `answer_gateway` hands an event to a handler here.
+const OTHERS: [&str; 2] = ["migrate", "answer_gateway"];
 
 #[derive(Default)]
 struct Sources {
@@ -72,17 +72,22 @@ impl Awaits<'_> {
                 _ => return self.fail(expr),
             },
             Expr::Paren(inner) => return self.check(&inner.expr),
+            Expr::Block(block) => {
+                return match block.block.stmts.last() {
+                    Some(syn::Stmt::Expr(last, None)) => self.check(last),
+                    _ => self.fail(expr),
+                };
+            }
             _ => return self.fail(expr),
         };
-        if self.sources.ports.contains(&name) {
-            self.called.insert(name);
-        } else if name == "timeout" {
+        if name == "timeout" {
             let Expr::Call(call) = expr else {
                 return self.fail(expr);
             };
             // The second argument is what is waited for.
             self.check(&call.args[1]);
-        } else if !(self.sources.own.contains(&name)
+        } else if !(self.sources.ports.contains(&name)
+            || self.sources.own.contains(&name)
             || WAITS.contains(&name.as_str())
             || OTHERS.contains(&name.as_str()))
         {
@@ -102,11 +107,21 @@ impl<'ast> Visit<'ast> for Awaits<'_> {
         syn::visit::visit_expr_await(self, expr);
     }
 
+    fn visit_expr_method_call(&mut self, expr: &'ast syn::ExprMethodCall) {
+        // Also a call that is handed to whoever awaits it.
+        let name = expr.method.to_string();
+        if self.sources.ports.contains(&name) && is_port(&expr.receiver) {
+            self.called.insert(name);
+        }
+        syn::visit::visit_expr_method_call(self, expr);
+    }
+
     fn visit_macro(&mut self, call: &'ast Macro) {
         // `again!` awaits its argument; other macros take no futures.
         if call.path.is_ident("again") {
             let expr: Expr = call.parse_body().unwrap();
             self.check(&expr);
+            self.visit_expr(&expr);
         }
     }
 
@@ -116,6 +131,19 @@ impl<'ast> Visit<'ast> for Awaits<'_> {
             syn::visit::visit_item_mod(self, item);
         }
     }
+}
+
+/// Whether a call's receiver is one of a use case's ports, by the name that they have everywhere.
+fn is_port(receiver: &Expr) -> bool {
+    let name = match receiver {
+        Expr::Field(field) => match &field.member {
+            syn::Member::Named(name) => name.to_string(),
+            syn::Member::Unnamed(_) => return false,
+        },
+        Expr::Path(path) => path.path.segments.last().unwrap().ident.to_string(),
+        _ => return false,
+    };
+    matches!(name.as_str(), "ledger" | "store" | "queue")
 }
 
 fn root() -> PathBuf {

@@ -5,9 +5,13 @@ use shared::{
     invariants::invariants,
     ports::{OrderStore, SaleStore},
 };
-use tests::cuts::{Flow, Task, act, buyer, order_of, person};
+use tests::cuts::{
+    Flow, Task,
+    act::{self, STOCK},
+    buyer, order_of, person,
+};
 
-use super::{prepare::STOCK, world::World};
+use super::world::World;
 
 /// Runs of reconcile until nothing is left to do, at most.
 const RUNS_MAX: u32 = 6;
@@ -30,6 +34,10 @@ pub async fn repeat(world: &World, task: &Task) {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
             panic!("the lease of a dead run never ends");
+        }
+        Flow::Office => {
+            let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None).await;
+            task.flow.act(&hands, task).await;
         }
         Flow::Redrive => {
             // Its letters are shown again a while after the look of the process that died.
@@ -104,7 +112,7 @@ pub async fn judge(world: &World, task: &Task) -> Vec<String> {
             wrong.push(format!("cannot be resumed: {resumed:?}"));
         }
     }
-    let open = !matches!(row.status, SaleStatus::Closed | SaleStatus::Settled);
+    let open = matches!(row.status, SaleStatus::Open | SaleStatus::Suspended);
     let left = if open { row.available.get() } else { 0 };
     let sold = sell_out(world, &sale).await;
     if sold != left {
@@ -141,7 +149,9 @@ async fn promise(world: &World, flow: Flow, sale: &SaleId) -> Vec<String> {
         Flow::Preheat | Flow::Schedule => (&[], stock(0), SaleStatus::Open),
         Flow::Restock => (&[AwaitingPayment], stock(2), SaleStatus::Open),
         Flow::Withdraw => (&[AwaitingPayment], stock(-1), SaleStatus::Open),
-        Flow::Suspend => (&[AwaitingPayment], stock(0), SaleStatus::Suspended),
+        Flow::Plan => (&[], stock(0), SaleStatus::Draft),
+        Flow::Office => (&[Refunded], stock(0), SaleStatus::Open),
+        Flow::Suspend | Flow::SuspendOlder => (&[AwaitingPayment], stock(0), SaleStatus::Suspended),
         Flow::Resume => (&[AwaitingPayment], stock(0), SaleStatus::Open),
         Flow::Close => (&[AwaitingPayment], stock(0), SaleStatus::Closed),
         Flow::Refund => (&[Refunded], stock(0), SaleStatus::Open),

@@ -3,24 +3,19 @@
 use preheat::{Preheat, PreheatOutcome};
 use shared::{
     domain::{
-        AdjustmentId, BodyHash, ExpiryMessage, IdempotencyKey, OrderId, OrderMessage, Quantity,
-        SaleId, SalePlan, SaleTransition, ShardCount, SignedUnits, Terms, Units, UnixMillis,
+        AdjustmentId, BodyHash, ExpiryMessage, Gate, IdempotencyKey, OrderId, OrderMessage,
+        Quantity, SaleId, SaleTransition, SignedUnits, UnixMillis, Version,
     },
     ports::{
-        Adjustment, AdjustmentState, CloseOutcome, DeductCall, DeductReply, IdSource, OrderStore,
-        SaleStore, StockLedger, SystemIds,
+        Adjustment, AdjustmentState, CloseOutcome, DeductCall, DeductReply, GateChange, IdSource,
+        OrderStore, SaleStore, StockLedger, SystemIds,
     },
     routes::home_shard,
 };
-use tests::cuts::{Flow, Task, act, buyer, order_of, payment, person, price};
+use tests::cuts::{Flow, Task, act, buyer, order_of, payment, person};
 
 use super::world::World;
 
-/// Units of each sale.
-pub const STOCK: u64 = 8;
-const SHARDS: u64 = 2;
-/// Nobody's time to pay ends during the test, but for the flows that need it.
-const LONG_S: u64 = 3_600;
 /// The shortest that there is.
 const SHORT_S: u64 = 5;
 /// A first claim, and the shortest time to pay, are over after this.
@@ -39,16 +34,18 @@ pub async fn prepare(world: &World, flow: Flow, name: &str) -> Task {
     let sale = SaleId::parse(name).unwrap();
     let window_s = match flow {
         Flow::PayLate | Flow::Expire | Flow::Repair => SHORT_S,
-        _ => LONG_S,
+        _ => act::LONG_S,
     };
-    plan(world, &sale, window_s).await;
-    if flow != Flow::Preheat {
+    if flow != Flow::Plan {
+        plan(world, &sale, window_s).await;
+    }
+    if !matches!(flow, Flow::Plan | Flow::Preheat) {
         load(world, &sale).await;
     }
     let mut bodies = Vec::new();
     let mut dead_letters = world.addresses.orders.clone();
     match flow {
-        Flow::Buy | Flow::Preheat | Flow::Schedule => {}
+        Flow::Buy | Flow::Plan | Flow::Preheat | Flow::Schedule => {}
         Flow::Replay | Flow::Read | Flow::Void => {
             hold(world, &sale, 1).await;
         }
@@ -70,6 +67,22 @@ pub async fn prepare(world: &World, flow: Flow, name: &str) -> Task {
                 pay_by: row.pay_by,
             };
             bodies.push(reminder.to_json());
+        }
+        Flow::SuspendOlder => {
+            settled(world, &sale, 1).await;
+            newer_gate(world, &sale).await;
+        }
+        Flow::Office => {
+            settled(world, &sale, 1).await;
+            pay(world, &sale, 1).await;
+            let order = order_of(&sale, &buyer(1));
+            let refunded = act::admin(&world.hands)
+                .refund(&sale, order, &person())
+                .await;
+            assert!(refunded.is_ok(), "{refunded:?}");
+            dead_letters = world.queue(&format!("dead-{sale}")).await;
+            let send = world.client.send_message().queue_url(&dead_letters);
+            send.message_body("no letter").send().await.unwrap();
         }
         Flow::Resume => {
             settled(world, &sale, 1).await;
@@ -111,19 +124,7 @@ pub async fn prepare(world: &World, flow: Flow, name: &str) -> Task {
 }
 
 async fn plan(world: &World, sale: &SaleId, payment_window_s: u64) {
-    let plan = SalePlan {
-        sku: "sku".to_owned(),
-        name: "a thing".to_owned(),
-        stock: Units::try_from(STOCK).unwrap(),
-        unit_price: price(),
-        terms: Terms {
-            limit: Quantity::parse(1).unwrap(),
-            opens_at: UnixMillis::new(0),
-            closes_at: UnixMillis::new(4_000_000_000_000),
-        },
-        payment_window_s,
-        shards: ShardCount::parse(SHARDS).unwrap(),
-    };
+    let plan = act::plan(payment_window_s);
     let admin = act::admin(&world.hands);
     admin.put(sale, &plan, &person()).await.unwrap();
     transition(world, sale, SaleTransition::Approve).await;
@@ -145,6 +146,18 @@ async fn transition(world: &World, sale: &SaleId, to: SaleTransition) {
         matches!(outcome, Ok(admin::ActOutcome::Done(_))),
         "{outcome:?}"
     );
+}
+
+/// A shard hears of a newer row than SQL has, as after a restore of SQL.
+async fn newer_gate(world: &World, sale: &SaleId) {
+    let row = world.hands.store.sale(sale).await.unwrap().unwrap();
+    let change = GateChange {
+        version: Version::new(row.version.get() + 10),
+        gate: Gate::Open,
+        terms: act::terms(),
+    };
+    let shard = shared::mirror::shard_of(&row, shared::domain::ShardIndex::FIRST);
+    world.hands.ledger.set_gate(&shard, &change).await.unwrap();
 }
 
 /// A buyer's units are held; the message that her call did not send.
@@ -193,9 +206,10 @@ async fn pay(world: &World, sale: &SaleId, number: u32) {
     assert!(matches!(paid, Ok(orders::PayOutcome::Paid(_))), "{paid:?}");
 }
 
-/// Two held orders; one that Redis lost; and another order of the first buyer.
+/// A held order; one that Redis lost; another order of a buyer who has one, and that one again.
 async fn batch(world: &World, sale: &SaleId) -> Vec<String> {
     let first = hold(world, sale, 1).await;
+    assert!(world.settle(&[first.to_json()]).await.is_empty());
     let second = hold(world, sale, 2).await;
     let lost = OrderMessage {
         buyer_id: buyer(3),

@@ -9,12 +9,12 @@ use serde_json::json;
 use crate::events::{Seen, Wish};
 use crate::shop::{SALE, Shop, script_calls};
 
-const BUYERS: usize = 10_000;
-const UNITS: usize = 1_000;
+pub const BUYERS: usize = 10_000;
+pub const UNITS: usize = 1_000;
 /// Calls under way at once.
 const AT_ONCE: usize = 64;
 
-async fn rush(shop: &Shop, wishes: &[Wish]) -> Vec<Seen> {
+pub async fn rush(shop: &Shop, wishes: &[Wish]) -> Vec<Seen> {
     stream::iter(wishes)
         .map(|wish| shop.send(wish))
         .buffered(AT_ONCE)
@@ -22,7 +22,7 @@ async fn rush(shop: &Shop, wishes: &[Wish]) -> Vec<Seen> {
         .await
 }
 
-fn counts(answers: &[Seen]) -> BTreeMap<(u16, String), usize> {
+pub fn counts(answers: &[Seen]) -> BTreeMap<(u16, String), usize> {
     let mut counts = BTreeMap::new();
     for seen in answers {
         *counts
@@ -32,7 +32,7 @@ fn counts(answers: &[Seen]) -> BTreeMap<(u16, String), usize> {
     counts
 }
 
-fn expected(winners: usize, refusal: (u16, &str)) -> BTreeMap<(u16, String), usize> {
+pub fn expected(winners: usize, refusal: (u16, &str)) -> BTreeMap<(u16, String), usize> {
     BTreeMap::from([
         ((202, String::new()), winners),
         ((refusal.0, refusal.1.to_owned()), BUYERS - winners),
