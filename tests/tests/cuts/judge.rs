@@ -95,14 +95,13 @@ pub async fn come_to_rest(world: &World, sale: &SaleId) {
 /// What does not hold; empty when all does.
 pub async fn judge(world: &World, task: &Task) -> Vec<String> {
     let sale = SaleId::parse(&task.sale).unwrap();
-    let mut wrong = Vec::new();
-    for violation in invariants(&world.hands.ledger, &world.hands.store, &sale)
-        .await
-        .unwrap()
-    {
-        wrong.push(violation.to_string());
+    let mut wrong = promise(world, task.flow, &sale).await;
+    if task.flow == Flow::Plan {
+        // Nothing is loaded yet.
+        return wrong;
     }
-    wrong.extend(promise(world, task.flow, &sale).await);
+    let broken = invariants(&world.hands.ledger, &world.hands.store, &sale).await;
+    wrong.extend(broken.unwrap().iter().map(ToString::to_string));
     let row = world.hands.store.sale(&sale).await.unwrap().unwrap();
     if row.status == SaleStatus::Suspended {
         let resumed = act::admin(&world.hands)

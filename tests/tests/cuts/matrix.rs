@@ -151,24 +151,39 @@ async fn cut_everywhere(world: &Arc<World>, flow: Flow, calls: &[String]) -> Vec
 async fn recover(world: &Arc<World>, tasks: &[Task]) {
     // No claim of a process that died stands in the way any longer.
     tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
-    for task in tasks {
-        judge::repeat(world, task).await;
-    }
+    // A dead letter that a process looked at stays hidden for a while: those are waited for all at once.
+    each(world, tasks, tasks.len(), |world, task| async move {
+        judge::repeat(&world, &task).await;
+    })
+    .await;
     for _ in 0..2 {
         world.drain().await;
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        let mut running = JoinSet::new();
-        for task in tasks {
-            let (world, places) = (Arc::clone(world), Arc::clone(&places));
+        each(world, tasks, AT_ONCE, |world, task| async move {
             let sale = SaleId::parse(&task.sale).unwrap();
-            running.spawn(async move {
-                let _place = places.acquire_owned().await.unwrap();
-                judge::come_to_rest(&world, &sale).await;
-            });
-        }
-        while let Some(ended) = running.join_next().await {
-            ended.unwrap();
-        }
+            judge::come_to_rest(&world, &sale).await;
+        })
+        .await;
     }
     world.drain().await;
+}
+
+/// Does something for each task, so many at once.
+async fn each<F, R>(world: &Arc<World>, tasks: &[Task], at_once: usize, what: F)
+where
+    F: Fn(Arc<World>, Task) -> R,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(at_once));
+    let mut running = JoinSet::new();
+    for task in tasks {
+        let places = Arc::clone(&places);
+        let work = what(Arc::clone(world), task.clone());
+        running.spawn(async move {
+            let _place = places.acquire_owned().await.unwrap();
+            work.await;
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.unwrap();
+    }
 }
