@@ -1,12 +1,14 @@
 //! What the payment provider reports.
 
-use shared::domain::{Order, OrderId, OrderRecord, RecordState, SaleId, UnixMillis};
+use shared::domain::{
+    Order, OrderId, OrderRecord, RecordState, Sale, SaleId, SaleStatus, ShardIndex, UnixMillis,
+};
 use shared::limits::PAYMENT_SEARCH_MS;
 use shared::loading::note_unpaid;
 use shared::mirror::{mirror_orders, shard_of};
 use shared::ports::{
-    Clock, IdSource, OrderQueue, OrderStore, Payment, PaymentOutcome, RefundReason, SaleStore,
-    StockLedger,
+    Clock, IdSource, LedgerError, OrderQueue, OrderStore, Payment, PaymentOutcome, RefundReason,
+    SaleStore, StockLedger,
 };
 use shared::routes::Route;
 use shared::startup::chain;
@@ -85,12 +87,19 @@ where
 
     /// Whether Redis has, or might have, an order that SQL lacks. The event names no buyer, so the records
     /// are walked; what cannot be walked in time might be there.
-    async fn redis_may_know(&self, sale: &SaleId, order: OrderId) -> Result<bool, Away> {
-        let info = match self.routes.find(&self.ledger, &self.clock, sale).await? {
+    async fn redis_may_know(&self, id: &SaleId, order: OrderId) -> Result<bool, Away> {
+        let row = self.store.sale(id).await?;
+        if let Some(sale) = row
+            .as_ref()
+            .filter(|sale| sale.status == SaleStatus::Closed)
+        {
+            return self.closed_may_know(sale, order).await;
+        }
+        let info = match self.routes.find(&self.ledger, &self.clock, id).await? {
             Route::Loaded { info, .. } => info,
-            Route::None(none) => return self.nowhere(sale, none).await.map(|_| false),
+            Route::None(none) => return self.nowhere(id, none).await.map(|_| false),
         };
-        let Some(sale) = self.store.sale(sale).await? else {
+        let Some(sale) = row else {
             return Ok(true);
         };
         let deadline = self.clock.now().plus(PAYMENT_SEARCH_MS);
@@ -102,10 +111,35 @@ where
         Ok(false)
     }
 
+    /// The same for a closed sale. Nothing loads a shard that it lost again, so such a shard knows nothing, for good;
+    /// only a message that is still under way can bring the order then.
+    async fn closed_may_know(&self, sale: &Sale, order: OrderId) -> Result<bool, Away> {
+        let deadline = self.clock.now().plus(PAYMENT_SEARCH_MS);
+        let mut lost = false;
+        for index in sale.plan.shards.indexes() {
+            match self.shard_may_know(sale, index, order, deadline).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(Away::Ledger(LedgerError::NotLoaded)) => lost = true,
+                Err(error) => return Err(error),
+            }
+        }
+        if !lost {
+            return Ok(false);
+        }
+        match self.queue.order_depth().await {
+            Ok(depth) => Ok(depth.all() > 0),
+            Err(error) => {
+                tracing::warn!(sale_id = %sale.id, error = %chain(&error), "the queue's depth is not known");
+                Ok(true)
+            }
+        }
+    }
+
     async fn shard_may_know(
         &self,
-        sale: &shared::domain::Sale,
-        index: shared::domain::ShardIndex,
+        sale: &Sale,
+        index: ShardIndex,
         order: OrderId,
         deadline: UnixMillis,
     ) -> Result<bool, Away> {

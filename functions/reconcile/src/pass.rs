@@ -1,10 +1,10 @@
-//! One pass from SQL to Redis under a guard: adopt everything that SQL sold, then release what it closed,
-//! then lift the guard. A pass may take several runs; only one that began after the guard was raised lifts
+//! One pass from SQL to Redis under a guard: bring its adjustments, adopt everything that it sold, then release
+//! what it closed, then lift the guard. A pass may take several runs; only one that began after the guard was raised lifts
 //! it.
 
 use serde::{Deserialize, Serialize};
 use shared::domain::{Epoch, Guard, OrderId, Sale, UnixMillis};
-use shared::loading::{bring_closed_page, bring_live_page, lift_all, loaded};
+use shared::loading::{bring_adjustments, bring_closed_page, bring_live_page, lift_all, loaded};
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
 
 use crate::config::debt_beside_stock;
@@ -49,6 +49,8 @@ where
                 after: None,
             },
         };
+        // In every run of the pass: there are few.
+        bring_adjustments(&self.ledger, &self.store, sale).await?;
         loop {
             if budget.is_over(&self.clock) {
                 let text = serde_json::to_string(&pass).unwrap_or_default();

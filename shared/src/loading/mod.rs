@@ -15,7 +15,7 @@ use crate::ports::{
 };
 
 pub use open::{announce, lift_all, note_unpaid, set_gates};
-pub use pass::{PassPage, bring_closed_page, bring_live_page, bring_whole};
+pub use pass::{PassPage, bring_adjustments, bring_closed_page, bring_live_page, bring_whole};
 pub use registry::publish_registry;
 
 /// Why a load stopped.

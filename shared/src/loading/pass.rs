@@ -1,12 +1,12 @@
-//! One pass from SQL to Redis: every live order confirmed, then every closed one released.
+//! One pass from SQL to Redis: every applied adjustment, every live order confirmed, then every closed one released.
 
 use std::collections::BTreeMap;
 
 use super::LoadError;
 use crate::domain::{OrderId, Sale, ShardIndex};
 use crate::limits::PAGE_ROWS;
-use crate::mirror::{MirrorReport, confirm_live, mirror_orders};
-use crate::ports::{OrderStore, StockLedger, StoreResult};
+use crate::mirror::{MirrorReport, confirm_live, mirror_orders, shard_of};
+use crate::ports::{AdjustmentState, LedgerError, OrderStore, SaleStore, StockLedger, StoreResult};
 
 /// One page of a pass.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,33 @@ pub struct PassPage {
     pub live: BTreeMap<ShardIndex, u64>,
     /// After which order the next page begins; none at the end.
     pub next: Option<OrderId>,
+}
+
+/// Brings every adjustment that SQL contains. A shard that knows it does nothing; one that was made by a late copy of
+/// an earlier load, or that forgot it, takes or gets the units now, and what is missing becomes debt.
+pub async fn bring_adjustments<L: StockLedger, S: SaleStore>(
+    ledger: &L,
+    store: &S,
+    sale: &Sale,
+) -> Result<(), LoadError> {
+    let rows = store.adjustments(&sale.id).await?;
+    for row in rows
+        .iter()
+        .filter(|row| row.state == AdjustmentState::Applied)
+    {
+        for (index, delta) in &row.split {
+            let shard = shard_of(sale, *index);
+            match ledger
+                .adjust(&shard, sale.epoch, &row.id, *delta, true)
+                .await
+            {
+                // Not loaded: a later load brings what SQL contains.
+                Ok(_) | Err(LedgerError::NotLoaded) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Confirms a page of live orders.
@@ -55,11 +82,12 @@ pub async fn bring_closed_page<L: StockLedger, S: OrderStore>(
 }
 
 /// A whole pass at once. An error when a row did not get through.
-pub async fn bring_whole<L: StockLedger, S: OrderStore>(
+pub async fn bring_whole<L: StockLedger, S: SaleStore + OrderStore>(
     ledger: &L,
     store: &S,
     sale: &Sale,
 ) -> Result<BTreeMap<ShardIndex, u64>, LoadError> {
+    bring_adjustments(ledger, store, sale).await?;
     let mut live: BTreeMap<ShardIndex, u64> = BTreeMap::new();
     let mut rows = 0;
     let mut after = None;

@@ -1,11 +1,15 @@
 //! preheat: opens only what read back, in any race, after any death.
 
 use preheat::PreheatOutcome;
-use shared::domain::{Epoch, Gate, Guard, SaleStatus, SaleTransition};
+use shared::domain::{
+    AdjustmentId, Epoch, Gate, Guard, SaleStatus, SaleTransition, ShardIndex, SignedUnits,
+};
 use shared::limits::PREHEAT_AHEAD_MS;
 use shared::loading::{floor_epoch, make_shards};
 use shared::mirror::shard_of;
-use shared::ports::{LoadOutcome, OrderStore, Registered, SaleStore, StockLedger};
+use shared::ports::{
+    Adjustment, AdjustmentState, LoadOutcome, OrderStore, Registered, SaleStore, StockLedger,
+};
 
 use crate::world::{OPENS_MS, World, actor};
 
@@ -127,4 +131,43 @@ async fn the_schedule_loads_what_opens_soon_and_nothing_else() {
     assert_eq!((report.opened, report.failed), (1, 0));
     let report = world.preheat().run_due("r").await.unwrap();
     assert_eq!((report.opened, report.left), (0, 1));
+}
+
+#[tokio::test]
+async fn a_shard_that_missed_a_withdrawal_takes_it_before_it_sells() {
+    // A late copy of a load makes a lost shard again, with the numbers from before the withdrawal.
+    let world = World::approved(10, 1).await;
+    world.load_without_end().await;
+    let sale = world.sale().await;
+    let delta = SignedUnits::parse(-4).unwrap();
+    let withdrawal = Adjustment {
+        id: AdjustmentId::parse("w1").unwrap(),
+        sale_id: sale.id.clone(),
+        delta,
+        split: vec![(ShardIndex::FIRST, delta)],
+        state: AdjustmentState::Pending,
+    };
+    let store = &world.store;
+    store
+        .record_adjustment(&withdrawal, &actor())
+        .await
+        .unwrap();
+    let ended = store
+        .finish_adjustment(
+            &sale.id,
+            &withdrawal.id,
+            AdjustmentState::Applied,
+            sale.epoch,
+        )
+        .await
+        .unwrap();
+    assert_eq!(ended.unwrap().state, AdjustmentState::Applied);
+    assert_eq!(world.stock().await, 10);
+    let outcome = world.preheat().run(&sale.id, &actor()).await.unwrap();
+    assert!(
+        matches!(outcome, PreheatOutcome::Finished(_)),
+        "{outcome:?}"
+    );
+    assert_eq!(world.stock().await, 6);
+    world.assert_sound().await;
 }

@@ -301,3 +301,25 @@ async fn everybody_sees_a_sale_without_a_token_and_a_cache_may_keep_it_a_second(
     shop.pass_ms(1_001);
     assert_eq!(shop.orders_wish(&look).await.body["state"], "ended");
 }
+
+#[tokio::test]
+async fn a_payment_of_an_order_that_a_closed_sale_lost_is_recorded_as_due_back() {
+    let shop = Shop::open(5).await;
+    let id = order_id(&shop.buy("ann", "k", 1).await);
+    shop.operator("POST", "/close", &json!({}))
+        .await
+        .expect(200, "");
+    // Redis loses the shard, and nothing loads a closed sale again. Her message may still arrive.
+    shop.ledger.inner.lose_all();
+    shop.pay("p1", &id, 9_900)
+        .await
+        .expect(409, "not_settled_yet");
+    assert_eq!(shop.settle().await, 1);
+    let paid = shop.pay("p1", &id, 9_900).await.expect(200, "");
+    assert_eq!(paid.body["outcome"], "paid", "{paid:?}");
+    // With nothing under way, nobody will ever know of an order.
+    let never = "00000000-0000-8000-8000-000000000001";
+    let due = shop.pay("p2", never, 9_900).await.expect(200, "");
+    assert_eq!(due.body["outcome"], "refund_due", "{due:?}");
+    assert_eq!(shop.sums().await.refunds_due, 1);
+}

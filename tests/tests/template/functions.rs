@@ -136,7 +136,14 @@ fn no_function_may_do_more_than_its_work_needs() {
     let template = Template::read();
     let expected: [(&str, &[Allowed]); 8] = [
         ("Deduct", &[(SEND, "OrderQueue")]),
-        ("Orders", &[(SEND, "OrderQueue"), (SEND, "ExpiryQueue")]),
+        (
+            "Orders",
+            &[
+                (SEND, "OrderQueue"),
+                (DEPTH, "OrderQueue"),
+                (SEND, "ExpiryQueue"),
+            ],
+        ),
         (
             "Admin",
             &[
