@@ -15,6 +15,8 @@ use super::world::World;
 
 /// Runs of reconcile until nothing is left to do, at most.
 const RUNS_MAX: u32 = 6;
+/// Buyers who still try when nothing may be left.
+const IN_VAIN: u32 = 4;
 /// The first of the buyers who come at the end.
 const NEWCOMERS: u32 = 1_000;
 
@@ -113,7 +115,7 @@ pub async fn judge(world: &World, task: &Task) -> Vec<String> {
     }
     let open = matches!(row.status, SaleStatus::Open | SaleStatus::Suspended);
     let left = if open { row.available.get() } else { 0 };
-    let sold = sell_out(world, &sale).await;
+    let sold = sell_out(world, &sale, left).await;
     if sold != left {
         wrong.push(format!(
             "{left} units were left, and {sold} could be bought"
@@ -122,12 +124,16 @@ pub async fn judge(world: &World, task: &Task) -> Vec<String> {
     wrong
 }
 
-/// Newcomers buy until both homes say that nothing is left.
-async fn sell_out(world: &World, sale: &SaleId) -> u64 {
-    let mut sold = 0;
-    for number in 0..u32::try_from(STOCK).unwrap() * 6 {
-        let outcome = act::buy(&world.hands, sale, NEWCOMERS + number).await;
+/// Newcomers buy what is left, wherever their home is, and then some more try in vain.
+async fn sell_out(world: &World, sale: &SaleId, left: u64) -> u64 {
+    let (mut sold, mut in_vain) = (0, 0);
+    for number in NEWCOMERS..NEWCOMERS + u32::try_from(STOCK).unwrap() * 6 {
+        let outcome = act::buy(&world.hands, sale, number).await;
         sold += u64::from(matches!(outcome, deduct::Outcome::Accepted { .. }));
+        in_vain += u32::from(sold >= left);
+        if in_vain > IN_VAIN {
+            break;
+        }
     }
     sold
 }

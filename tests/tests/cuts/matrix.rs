@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -38,14 +38,14 @@ async fn killed_at_any_step_nothing_is_oversold_or_lost() {
     }
     recover(&world, &cut).await;
     let mut wrong = BTreeMap::<Flow, Vec<String>>::new();
-    for task in &cut {
-        for what in judge::judge(&world, task).await {
-            let at = task.cut.unwrap();
-            let call = &traces[&task.flow][at.call];
-            let line = format!("{} {:?} {call} ({}): {what}", at.call, at.side, task.sale);
-            wrong.entry(task.flow).or_default().push(line);
-        }
+    for (task, found) in judged(&world, &cut).await {
+        let at = task.cut.unwrap();
+        let call = &traces[&task.flow][at.call];
+        let line = |what| format!("{} {:?} {call} ({}): {what}", at.call, at.side, task.sale);
+        let lines = wrong.entry(task.flow).or_default();
+        lines.extend(found.into_iter().map(line));
     }
+    wrong.retain(|_, lines| !lines.is_empty());
     println!("| flow | port calls | cuts | violations |\n|---|---:|---:|---:|");
     for (flow, calls) in &traces {
         let cuts = cut.iter().filter(|task| task.flow == *flow).count();
@@ -165,6 +165,20 @@ async fn recover(world: &Arc<World>, tasks: &[Task]) {
         .await;
     }
     world.drain().await;
+}
+
+/// What does not hold, task by task.
+async fn judged(world: &Arc<World>, tasks: &[Task]) -> Vec<(Task, Vec<String>)> {
+    let found = Arc::new(Mutex::new(Vec::new()));
+    each(world, tasks, AT_ONCE, |world, task| {
+        let found = Arc::clone(&found);
+        async move {
+            let wrong = judge::judge(&world, &task).await;
+            found.lock().unwrap().push((task, wrong));
+        }
+    })
+    .await;
+    std::mem::take(&mut *found.lock().unwrap())
 }
 
 /// Does something for each task, so many at once.
