@@ -44,6 +44,8 @@ pub fn unrest(world: &World) -> Vec<String> {
         matches!(sale.status, SaleStatus::Draft | SaleStatus::Approved),
         "not opened",
     );
+    let over = world.now() >= sale.plan.terms.closes_at;
+    note(over && sale.status == SaleStatus::Open, "open past its end");
     if matches!(sale.status, SaleStatus::Settled | SaleStatus::Withdrawn) {
         return left;
     }

@@ -189,6 +189,8 @@ impl Memory {
         };
         let told_of_it = match why {
             Refusal::AlreadyOrdered(record) => self.orders.contains(&record.order_id),
+            // Said of a closed sale whose route was lost with the newest writes, until it is raised again.
+            Refusal::Ended => !self.world.stage.watch.lossy(),
             _ => true,
         };
         if told_of_it {

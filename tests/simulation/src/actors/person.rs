@@ -4,7 +4,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use reconcile::{Budget, RebuildOutcome};
-use shared::{domain::SaleStatus, ports::QueueName};
+use shared::{domain::SaleStatus, limits::GATEWAY_TIMEOUT_MS, ports::QueueName};
 
 use super::{admin, orders, triggers::reconcile_of};
 use crate::world::World;
@@ -44,6 +44,9 @@ async fn replay(world: &Arc<World>) {
     if !restored && !is_frozen(world) {
         return;
     }
+    // A payment that was committed just before the restore may still be on its way to its 200: the provider counts it
+    // as reported only then.
+    world.pause(GATEWAY_TIMEOUT_MS + 1_000).await;
     if !orders::replay_payments(world).await {
         world.restored.fetch_or(restored, Ordering::Relaxed);
         return;
