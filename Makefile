@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate drill compare bench-script bench-start lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate drill drill-scale compare bench-script bench-start lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ bench-start: setup ## cold starts of the release binaries: to the first poll, to
 
 drill: setup ## one fault each in the middle of a sale on real servers; ONLY=NAME runs one
 	@cargo run --locked --quiet --bin drill -- $(if $(ONLY),--only $(ONLY))
+
+ORDERS ?= 10000000
+drill-scale: setup ## ORDERS=10000000 reconciled in slices: time and memory
+	@cargo run --locked --quiet --profile measure --package tests --bin scale -- --orders $(ORDERS)
 
 lint: setup ## format, clippy, luacheck, template, documentation
 	@scripts/lint

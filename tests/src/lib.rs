@@ -9,3 +9,4 @@
 
 pub mod cuts;
 pub mod drill;
+pub mod scale;

@@ -12,6 +12,8 @@
 mod awaits;
 #[path = "cuts/child.rs"]
 mod child;
+#[path = "cuts/frozen.rs"]
+mod frozen;
 #[path = "cuts/judge.rs"]
 mod judge;
 #[path = "cuts/matrix.rs"]

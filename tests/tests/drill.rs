@@ -34,3 +34,14 @@ async fn a_lost_tail_costs_at_most_as_many_promises() {
 async fn two_reconciles_at_once_change_nothing() {
     exact("two-reconciles").await;
 }
+
+#[tokio::test]
+async fn a_large_sale_is_walked_in_slices_and_in_bounded_memory() {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_scale"));
+    let walk = tests::scale::walk(60_000, 2_000, program).await;
+    assert_eq!(walk.faults(), Vec::<String>::new(), "{walk:?}");
+    assert!(
+        walk.slices_ms.len() > 1,
+        "one slice shows no resumption: {walk:?}"
+    );
+}

@@ -4,7 +4,7 @@ use preheat::{Preheat, PreheatOutcome};
 use shared::{
     domain::{
         AdjustmentId, BodyHash, ExpiryMessage, Gate, IdempotencyKey, OrderId, OrderMessage,
-        Quantity, SaleId, SaleTransition, SignedUnits, UnixMillis, Version,
+        Quantity, SaleId, SalePlan, SaleTransition, SignedUnits, UnixMillis, Version,
     },
     ports::{
         Adjustment, AdjustmentState, CloseOutcome, DeductCall, DeductReply, GateChange, IdSource,
@@ -124,13 +124,18 @@ pub async fn prepare(world: &World, flow: Flow, name: &str) -> Task {
 }
 
 async fn plan(world: &World, sale: &SaleId, payment_window_s: u64) {
-    let plan = act::plan(payment_window_s);
+    approve(world, sale, &act::plan(payment_window_s)).await;
+}
+
+/// A planned and approved sale.
+pub async fn approve(world: &World, sale: &SaleId, plan: &SalePlan) {
     let admin = act::admin(&world.hands);
-    admin.put(sale, &plan, &person()).await.unwrap();
+    admin.put(sale, plan, &person()).await.unwrap();
     transition(world, sale, SaleTransition::Approve).await;
 }
 
-async fn load(world: &World, sale: &SaleId) {
+/// Its stock in Redis, open.
+pub async fn load(world: &World, sale: &SaleId) {
     let preheat = Preheat {
         ledger: world.hands.ledger.clone(),
         store: world.hands.store.clone(),
