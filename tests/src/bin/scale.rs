@@ -17,13 +17,14 @@ async fn main() -> ExitCode {
             println!("{}", serde_json::json!(walk));
             ExitCode::SUCCESS
         }
-        ["--orders", number] => match number.parse() {
-            Ok(orders @ 1..=100_000_000) => measure(orders).await,
-            _ => {
+        ["--orders", number] => {
+            if let Ok(orders @ 1..=100_000_000) = number.parse() {
+                measure(orders).await
+            } else {
                 eprintln!("--orders {number}: expected a number from 1 to 100000000\n{USAGE}");
                 ExitCode::from(2)
             }
-        },
+        }
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -233,6 +233,7 @@ pub async fn buy(hands: &Hands, sale: &SaleId, number: u32) -> deduct::Outcome {
 }
 
 /// The `orders` function.
+#[must_use]
 pub fn orders(
     hands: &Hands,
 ) -> Orders<
@@ -254,6 +255,7 @@ pub fn orders(
 }
 
 /// The `admin` function.
+#[must_use]
 pub fn admin(
     hands: &Hands,
 ) -> Admin<

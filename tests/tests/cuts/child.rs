@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// A step is reached, or the invocation ends, within this; else something hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const SIGKILL: i32 = 9;
 
 /// How an invocation ended.

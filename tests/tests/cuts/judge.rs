@@ -155,11 +155,10 @@ async fn promise(world: &World, flow: Flow, sale: &SaleId) -> Vec<String> {
         Flow::Restock => (&[AwaitingPayment], stock(2), SaleStatus::Open),
         Flow::Withdraw => (&[AwaitingPayment], stock(-1), SaleStatus::Open),
         Flow::Plan => (&[], stock(0), SaleStatus::Draft),
-        Flow::Office => (&[Refunded], stock(0), SaleStatus::Open),
         Flow::Suspend | Flow::SuspendOlder => (&[AwaitingPayment], stock(0), SaleStatus::Suspended),
         Flow::Resume => (&[AwaitingPayment], stock(0), SaleStatus::Open),
         Flow::Close => (&[AwaitingPayment], stock(0), SaleStatus::Closed),
-        Flow::Refund => (&[Refunded], stock(0), SaleStatus::Open),
+        Flow::Office | Flow::Refund => (&[Refunded], stock(0), SaleStatus::Open),
         Flow::Void => (&[Rejected], stock(0), SaleStatus::Open),
         Flow::Repair => (
             // The first and third began to be due only when their message was sent.

@@ -86,7 +86,7 @@ async fn trace(world: &Arc<World>) -> Traces {
 
 /// What the sources call, the traces contain: a new call has a cut, or this fails.
 fn every_port_call_is_cut(traces: &Traces) {
-    let traced: BTreeSet<&str> = traces
+    let cut: BTreeSet<&str> = traces
         .values()
         .flatten()
         .filter_map(|name| name.split_once('.'))
@@ -95,7 +95,7 @@ fn every_port_call_is_cut(traces: &Traces) {
     let called = awaits::port_methods();
     let never: Vec<_> = called
         .iter()
-        .filter(|method| !traced.contains(method.as_str()) && !RARE.contains(&method.as_str()))
+        .filter(|method| !cut.contains(method.as_str()) && !RARE.contains(&method.as_str()))
         .collect();
     assert!(
         never.is_empty(),
