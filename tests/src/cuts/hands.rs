@@ -51,7 +51,7 @@ impl Hands {
         let network = Network::new(0, Weather::default(), false);
         let process = match steps {
             Some(steps) => Process::watched(&network, "cut", steps),
-            None => Process::safe(&network, "parent"),
+            None => Process::real(&network, "parent"),
         };
         let redis = RedisSettings::parse("redis", &addresses.redis).expect("a Redis URL");
         let sql = PgSettings::parse(&addresses.database, None, 4).expect("a PostgreSQL URL");

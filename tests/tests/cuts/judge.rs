@@ -44,12 +44,12 @@ pub async fn repeat(world: &World, task: &Task) {
         Flow::Redrive => {
             // Its letters are shown again a while after the look of the process that died.
             let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None).await;
-            for _ in 0..200 {
+            for _ in 0..80 {
                 task.flow.act(&hands, task).await;
                 if letters_left(world, task).await == 0 {
                     return;
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             }
             panic!("a dead letter stays for ever");
         }

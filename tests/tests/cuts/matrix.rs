@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use shared::domain::SaleId;
 use tests::cuts::{Cut, Flow, Side, Task};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -109,13 +110,18 @@ fn steps(calls: &[String]) -> Vec<Cut> {
     (0..calls.len()).flat_map(sides).collect()
 }
 
+async fn prepared(world: &World, flow: Flow, cut: Cut) -> Task {
+    let name = format!("{flow:?}-{}-{:?}", cut.call, cut.side).to_lowercase();
+    Task {
+        cut: Some(cut),
+        ..prepare(world, flow, &name).await
+    }
+}
+
 async fn cut_everywhere(world: &Arc<World>, flow: Flow, calls: &[String]) -> Vec<Task> {
     let mut tasks = Vec::new();
-    for cut in steps(calls) {
-        let name = format!("{flow:?}-{}-{:?}", cut.call, cut.side).to_lowercase();
-        let mut task = prepare(world, flow, &name).await;
-        task.cut = Some(cut);
-        tasks.push(task);
+    for some in steps(calls).chunks(AT_ONCE) {
+        tasks.extend(join_all(some.iter().map(|cut| prepared(world, flow, *cut))).await);
     }
     if must_wait(flow) {
         tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
@@ -147,10 +153,16 @@ async fn recover(world: &Arc<World>, tasks: &[Task]) {
     // No claim of a process that died stands in the way any longer.
     tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
     // A dead letter that a process looked at stays hidden for a while: those are waited for all at once.
-    each(world, tasks, tasks.len(), |world, task| async move {
-        judge::repeat(&world, &task).await;
-    })
-    .await;
+    let (letters, others): (Vec<Task>, Vec<Task>) = tasks
+        .iter()
+        .cloned()
+        .partition(|task| task.flow == Flow::Redrive);
+    for (tasks, at_once) in [(others, AT_ONCE), (letters.clone(), letters.len())] {
+        each(world, &tasks, at_once, |world, task| async move {
+            judge::repeat(&world, &task).await;
+        })
+        .await;
+    }
     for _ in 0..2 {
         world.drain().await;
         each(world, tasks, AT_ONCE, |world, task| async move {

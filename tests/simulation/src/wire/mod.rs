@@ -301,6 +301,9 @@ impl Wire {
     }
 
     async fn delay(&self) {
+        if self.process.real {
+            return;
+        }
         let ms = self.process.network.below(4);
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }

@@ -23,6 +23,8 @@ pub struct Process {
     pub(super) name: Arc<str>,
     pub(super) mortal: bool,
     frozen_ms: Arc<AtomicU64>,
+    /// On real servers, which have delays of their own.
+    pub(super) real: bool,
     steps: Option<Arc<dyn Steps>>,
 }
 
@@ -35,6 +37,7 @@ impl Process {
             name: name.into(),
             mortal: true,
             frozen_ms: Arc::default(),
+            real: false,
             steps: None,
         }
     }
@@ -48,12 +51,21 @@ impl Process {
         }
     }
 
-    /// A safe process whose every step is told to `steps`: for a real process on real servers.
+    /// A safe process on real servers.
+    #[must_use]
+    pub fn real(network: &Arc<Network>, name: &str) -> Self {
+        Self {
+            real: true,
+            ..Self::safe(network, name)
+        }
+    }
+
+    /// A process on real servers whose every step is told to `steps`.
     #[must_use]
     pub fn watched(network: &Arc<Network>, name: &str, steps: Arc<dyn Steps>) -> Self {
         Self {
             steps: Some(steps),
-            ..Self::safe(network, name)
+            ..Self::real(network, name)
         }
     }
 
