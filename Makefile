@@ -32,6 +32,7 @@ bench-start: setup ## cold starts of the release binaries: to the first poll, to
 
 drill: setup ## one fault each in the middle of a sale on real servers; ONLY=NAME runs one
 	@cargo run --locked --quiet --bin drill -- $(if $(ONLY),--only $(ONLY))
+	@$(if $(ONLY),,cargo test --locked --quiet --package tests --test cuts -- --nocapture frozen)
 
 ORDERS ?= 10000000
 drill-scale: setup ## ORDERS=10000000 reconciled in slices: time and memory

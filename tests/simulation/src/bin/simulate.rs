@@ -12,7 +12,7 @@ use simulation::{
     flaw::{Flaw, Flaws},
     run::{Options, Outcome, run},
     scenario::Cut,
-    shorten::shorten,
+    shorten::{digest, shorten},
     wire::Fault,
 };
 
@@ -37,7 +37,7 @@ struct Args {
     /// Print the story of each run.
     #[arg(long)]
     tell: bool,
-    /// Shorten the first failing run.
+    /// Shorten the first failing run, and tell what leads to what broke (with --tell, everything).
     #[arg(long)]
     shorten: bool,
     /// Go on after this many failing runs.
@@ -188,9 +188,14 @@ fn main() -> ExitCode {
                 ..options
             },
         );
+        let story = if args.tell {
+            told.story
+        } else {
+            digest(&told.story)
+        };
         println!(
             "{}\n{}",
-            told.story.join("\n"),
+            story.join("\n"),
             replay_line(&args, outcome.seed, &cuts)
         );
     }
