@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Expr, ExprAwait, ImplItemFn, ItemFn, Macro, TraitItemFn, spanned::Spanned, visit::Visit,
+    Expr, ExprAwait, ExprCall, ImplItemFn, ItemFn, Macro, ReturnType, Signature, TraitItemFn, Type,
+    TypeParamBound, spanned::Spanned, visit::Visit,
 };
 
 /// Where use cases and what they share are. `main.rs` only wires, and is not looked at.
@@ -19,10 +21,15 @@ const SOURCES: [&str; 5] = [
     "shared/src/batch.rs",
 ];
 const PORTS: &str = "shared/src/ports";
-/// Waiting, alone or for calls that are looked at where they are made, changes nothing outside the process.
-const WAITS: [&str; 3] = ["join_all", "sleep", "timeout"];
+/// Waiting changes nothing outside the process.
+const WAITS: [&str; 2] = ["sleep", "timeout"];
+/// The only place that waits for many calls at once; a person has seen that they are calls of a port.
+const JOIN_ALL: &str = "functions/reconcile/src/walk_sql.rs";
 /// `migrate` is the migration library's transaction, and `answer_gateway` hands an event to a handler here.
 const OTHERS: [&str; 2] = ["migrate", "answer_gateway"];
+/// They run futures that nobody awaits by name.
+const HIDING_MACROS: [&str; 4] = ["join", "try_join", "select", "pin"];
+const HIDING_CALLS: [&str; 3] = ["spawn", "spawn_local", "block_on"];
 
 #[derive(Default)]
 struct Sources {
@@ -44,14 +51,36 @@ impl<'ast> Visit<'ast> for Functions {
     }
 
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
-        self.written.insert(item.sig.ident.to_string());
+        self.write(&item.sig);
         syn::visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
-        self.written.insert(item.sig.ident.to_string());
+        self.write(&item.sig);
         syn::visit::visit_impl_item_fn(self, item);
     }
+}
+
+impl Functions {
+    /// Only what can be awaited: a name of a plain function must not excuse a foreign one.
+    fn write(&mut self, signature: &Signature) {
+        if signature.asyncness.is_some() || is_future(&signature.output) {
+            self.written.insert(signature.ident.to_string());
+        }
+    }
+}
+
+fn is_future(output: &ReturnType) -> bool {
+    let ReturnType::Type(_, returned) = output else {
+        return false;
+    };
+    let Type::ImplTrait(returned) = &**returned else {
+        return false;
+    };
+    returned.bounds.iter().any(|bound| {
+        matches!(bound, TypeParamBound::Trait(bound)
+            if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
+    })
 }
 
 /// The awaits of a file.
@@ -65,11 +94,22 @@ struct Awaits<'a> {
 impl Awaits<'_> {
     /// A call that may be awaited: of a port, of own code, or a wait for one.
     fn check(&mut self, expr: &Expr) {
-        let name = match expr {
-            Expr::MethodCall(call) => call.method.to_string(),
-            Expr::Call(call) => match &*call.func {
-                Expr::Path(path) => path.path.segments.last().unwrap().ident.to_string(),
-                _ => return self.fail(expr),
+        let known = match expr {
+            Expr::MethodCall(call) => {
+                let name = call.method.to_string();
+                let port = self.sources.ports.contains(&name) && is_port(&call.receiver);
+                port || self.sources.own.contains(&name)
+            }
+            Expr::Call(call) => match called(call).as_deref() {
+                // The second argument is what is waited for.
+                Some("timeout") => return self.check(&call.args[1]),
+                Some("join_all") => self.file.ends_with(JOIN_ALL),
+                Some(name) => {
+                    self.sources.own.contains(name)
+                        || WAITS.contains(&name)
+                        || OTHERS.contains(&name)
+                }
+                None => false,
             },
             Expr::Paren(inner) => return self.check(&inner.expr),
             Expr::Block(block) => {
@@ -78,25 +118,15 @@ impl Awaits<'_> {
                     _ => self.fail(expr),
                 };
             }
-            _ => return self.fail(expr),
+            _ => false,
         };
-        if name == "timeout" {
-            let Expr::Call(call) = expr else {
-                return self.fail(expr);
-            };
-            // The second argument is what is waited for.
-            self.check(&call.args[1]);
-        } else if !(self.sources.ports.contains(&name)
-            || self.sources.own.contains(&name)
-            || WAITS.contains(&name.as_str())
-            || OTHERS.contains(&name.as_str()))
-        {
+        if !known {
             self.fail(expr);
         }
     }
 
-    fn fail(&mut self, expr: &Expr) {
-        let line = expr.span().start().line;
+    fn fail(&mut self, what: &impl Spanned) {
+        let line = what.span().start().line;
         self.unknown.push(format!("{}:{line}", self.file.display()));
     }
 }
@@ -116,12 +146,28 @@ impl<'ast> Visit<'ast> for Awaits<'_> {
         syn::visit::visit_expr_method_call(self, expr);
     }
 
+    fn visit_expr_call(&mut self, expr: &'ast ExprCall) {
+        if called(expr).is_some_and(|name| HIDING_CALLS.contains(&name.as_str())) {
+            self.fail(expr);
+        }
+        syn::visit::visit_expr_call(self, expr);
+    }
+
     fn visit_macro(&mut self, call: &'ast Macro) {
-        // `again!` awaits its argument; other macros take no futures.
+        // `again!` awaits its argument; others may take no futures, since nobody would look at them.
         if call.path.is_ident("again") {
             let expr: Expr = call.parse_body().unwrap();
             self.check(&expr);
             self.visit_expr(&expr);
+        } else if HIDING_MACROS.contains(&&*last(&call.path)) || awaits(call.tokens.clone()) {
+            self.fail(call);
+        }
+    }
+
+    fn visit_item_macro(&mut self, item: &'ast syn::ItemMacro) {
+        // A macro's own text is looked at where it is used: only `again!` may await.
+        if !item.mac.path.is_ident("macro_rules") {
+            syn::visit::visit_item_macro(self, item);
         }
     }
 
@@ -133,6 +179,26 @@ impl<'ast> Visit<'ast> for Awaits<'_> {
     }
 }
 
+/// A called function's name, without its path.
+fn called(call: &ExprCall) -> Option<String> {
+    match &*call.func {
+        Expr::Path(path) => Some(last(&path.path)),
+        _ => None,
+    }
+}
+
+fn last(path: &syn::Path) -> String {
+    path.segments.last().unwrap().ident.to_string()
+}
+
+fn awaits(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => awaits(group.stream()),
+        TokenTree::Ident(ident) => ident == "await",
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
+}
+
 /// Whether a call's receiver is one of a use case's ports, by the name that they have everywhere.
 fn is_port(receiver: &Expr) -> bool {
     let name = match receiver {
@@ -140,7 +206,7 @@ fn is_port(receiver: &Expr) -> bool {
             syn::Member::Named(name) => name.to_string(),
             syn::Member::Unnamed(_) => return false,
         },
-        Expr::Path(path) => path.path.segments.last().unwrap().ident.to_string(),
+        Expr::Path(path) => last(&path.path),
         _ => return false,
     };
     matches!(name.as_str(), "ledger" | "store" | "queue")
@@ -229,7 +295,29 @@ fn every_await_of_a_use_case_is_a_port_call() {
 #[test]
 fn an_await_of_anything_else_is_found() {
     let mut sources = sources();
-    let text = "async fn f(socket: &S) { socket.write_all(b\"x\").await; }";
-    sources.files = vec![(PathBuf::from("made/up.rs"), syn::parse_file(text).unwrap())];
-    assert_eq!(look(&sources).1, ["made/up.rs:1"]);
+    let hidden = [
+        "socket.write_all(b\"x\").await;",
+        // A port's method of something that is no port.
+        "socket.deduct(&call).await;",
+        // The name of an own function that cannot be awaited.
+        "socket.is_over().await;",
+        "write(b\"x\").await;",
+        "timeout(LIMIT, write(b\"x\")).await;",
+        "join_all(writes).await;",
+        "tokio::join!(write(b\"x\"), write(b\"y\"));",
+        "tokio::select! { () = write(b\"x\") => {} }",
+        "info!(\"{}\", write(b\"x\").await);",
+        "tokio::spawn(write(b\"x\"));",
+        "pending.await;",
+    ];
+    for statement in hidden {
+        let text = format!("async fn f() {{ {statement} }}");
+        sources.files = vec![(PathBuf::from("made/up.rs"), syn::parse_file(&text).unwrap())];
+        assert_eq!(look(&sources).1, ["made/up.rs:1"], "{statement}");
+    }
+    for statement in ["self.ledger.deduct(&call).await;", "sleep(A_WHILE).await;"] {
+        let text = format!("async fn f() {{ {statement} }}");
+        sources.files = vec![(PathBuf::from("made/up.rs"), syn::parse_file(&text).unwrap())];
+        assert_eq!(look(&sources).1, Vec::<String>::new(), "{statement}");
+    }
 }
