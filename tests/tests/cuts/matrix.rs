@@ -54,7 +54,12 @@ async fn killed_at_any_step_nothing_is_oversold_or_lost() {
         let wrong = wrong.get(flow).map_or(0, Vec::len);
         println!("| {flow:?} | {} | {cuts} | {wrong} |", calls.len());
     }
-    println!("{} cuts in all", cut.len());
+    let violations: usize = wrong.values().map(Vec::len).sum();
+    println!(
+        "cut matrix: {} points of {} flows, {violations} violations",
+        cut.len(),
+        traces.len()
+    );
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -152,17 +157,17 @@ async fn cut_everywhere(world: &Arc<World>, flow: Flow, calls: &[String]) -> Vec
 async fn recover(world: &Arc<World>, tasks: &[Task]) {
     // No claim of a process that died stands in the way any longer.
     tokio::time::sleep(Duration::from_millis(OVER_MS)).await;
-    // A dead letter that a process looked at stays hidden for a while: those are waited for all at once.
+    // A dead letter that a process looked at stays hidden for a while: those are waited for all at once, and meanwhile
+    // everybody else asks again.
     let (letters, others): (Vec<Task>, Vec<Task>) = tasks
         .iter()
         .cloned()
         .partition(|task| task.flow == Flow::Redrive);
-    for (tasks, at_once) in [(others, AT_ONCE), (letters.clone(), letters.len())] {
-        each(world, &tasks, at_once, |world, task| async move {
-            judge::repeat(&world, &task).await;
-        })
-        .await;
-    }
+    let repeat = |world: Arc<World>, task: Task| async move { judge::repeat(&world, &task).await };
+    tokio::join!(
+        each(world, &others, AT_ONCE, repeat),
+        each(world, &letters, letters.len(), repeat),
+    );
     for _ in 0..2 {
         world.drain().await;
         each(world, tasks, AT_ONCE, |world, task| async move {
