@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use shared::{
     adapters::memory::QueueName,
     domain::{
-        BuyerId, Guard, Order, OrderId, OrderMessage, OrderRecord, RecordState, Sale, UnixMillis,
+        BuyerId, Guard, Order, OrderId, OrderMessage, OrderRecord, RecordState, RejectReason, Sale,
+        UnixMillis,
     },
 };
 
@@ -170,12 +171,7 @@ impl Stage {
         } else if kind == Fault::LostTail {
             seen.units_lost += before
                 .iter()
-                .filter(|(_, record)| is_live(record))
-                .filter(|(buyer, record)| {
-                    !after
-                        .get(*buyer)
-                        .is_some_and(|r| r.order_id == record.order_id && is_live(r))
-                })
+                .filter(|(buyer, record)| self.takes_again(record, after.get(*buyer)))
                 .map(|(_, record)| units_of(record))
                 .sum::<u64>();
             seen.units_lost += self.total_in_ledger().saturating_sub(total_before);
@@ -195,6 +191,20 @@ impl Stage {
             .map(|(id, _)| *id)
             .collect();
         seen.excused.extend(gone);
+    }
+
+    /// Whether a lost tail lets the units of a buyer's record be sold once more: nobody knows any longer that they
+    /// were taken; or they were given back behind a guard, by an order that SQL had refused, and the guard is
+    /// forgotten with that.
+    fn takes_again(&self, before: &OrderRecord, after: Option<&OrderRecord>) -> bool {
+        let after = after.filter(|record| record.order_id == before.order_id);
+        if is_live(before) {
+            return !after.is_some_and(is_live);
+        }
+        let refused = self
+            .order(before.order_id)
+            .is_some_and(|order| order.reject_reason == Some(RejectReason::NoStock));
+        refused && after.is_none()
     }
 
     /// Units that the shards think they have.
