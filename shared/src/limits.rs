@@ -82,6 +82,12 @@ pub const SQS_POOL_IDLE_MS: u64 = 15_000;
 pub const SQS_DELAY_MAX_S: u64 = 900;
 /// Entries in one SQS batch call.
 pub const SQS_BATCH_MAX: usize = 10;
+/// All bodies of one SQS batch call together. SQS takes 1 MiB since 2025; older doubles of it take this.
+pub const SQS_BATCH_MAX_BYTES: usize = 256 * 1024;
+/// An order that finds others being sent waits so long for company, and then leaves in one batch call with it.
+pub const SQS_GATHER_MS: u64 = 5;
+/// Batch calls for reminders that are under way at once.
+pub const SQS_BATCHES_AT_ONCE: usize = 8;
 
 /// A dead letter that somebody looks at is hidden from others for this long, unless it is put back before.
 pub const DEAD_LETTER_HIDDEN_S: u64 = 60;
@@ -107,6 +113,9 @@ pub const READER_REPUBLISH_AFTER_MS: u64 = 30_000;
 pub const SETTLE_FUNCTION_TIMEOUT_MS: u64 = 30_000;
 /// Settle starts no further sale of a batch with less than this left and returns its records as failed.
 pub const SETTLE_RESERVE_MS: u64 = 5_000;
+/// Messages that settle gets at once by default. Lambda takes up to 10,000 for a batch with a window, but no more
+/// than fit 6 MB, and SQS's envelope makes each of ours about 1.2 kB.
+pub const SETTLE_BATCH_MAX: u64 = 5_000;
 /// Receives before a message goes to the dead-letter queue.
 pub const MAX_RECEIVE_COUNT: u32 = 5;
 /// The expire function's time-out in `template.yaml`.
@@ -163,9 +172,10 @@ pub const UNPAID_COUNT_ORDERS: usize = 100;
 /// Longest search of Redis for an order that a payment names and SQL lacks.
 pub const PAYMENT_SEARCH_MS: u64 = 3_000;
 
-/// SQL connections of one environment that answers HTTP. It serves one call at a time, so one is enough; what
-/// a database can bear divided by this is how many environments may run.
-pub const SQL_CONNECTIONS_HTTP: u32 = 1;
+/// SQL connections of one environment at most. It has one per call that it serves at once, so one on Lambda's own
+/// environments and more where `AWS_LAMBDA_MAX_CONCURRENCY` says so; what a database can bear divided by this is
+/// how many environments may run.
+pub const SQL_CONNECTIONS_MAX: u32 = 8;
 /// Waiting for a free SQL connection.
 pub const SQL_ACQUIRE_MS: u64 = 3_000;
 /// One SQL statement, set on the session by the server (never by cancelling from the client).
@@ -201,7 +211,10 @@ pub const RATE_MAX_PER_WINDOW: u32 = 5;
 
 const _: () = {
     assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) < DEDUCT_DEADLINE_MS);
-    assert!(REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) + SQS_OPERATION_MS < DEDUCT_DEADLINE_MS);
+    assert!(
+        REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) + SQS_GATHER_MS + SQS_OPERATION_MS
+            < DEDUCT_DEADLINE_MS
+    );
     assert!(REDIS_CLUSTER_WAIT_MAX_MS < REDIS_ATTEMPT_MS);
     assert!(DEDUCT_DEADLINE_MS < DEDUCT_FUNCTION_TIMEOUT_MS);
     assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
@@ -210,7 +223,9 @@ const _: () = {
     assert!(PREHEAT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);
     assert!(BATCH_WINDOW_MS < SETTLE_USUAL_MS);
     assert!(SQS_ATTEMPT_MS < SQS_OPERATION_MS);
-    assert!(SQS_OPERATION_MS < CLAIM_FIRST_MS);
+    assert!(SQS_GATHER_MS + SQS_OPERATION_MS < CLAIM_FIRST_MS);
+    // So no batch needs its bytes counted.
+    assert!(SQS_BATCH_MAX * MESSAGE_MAX_BYTES <= SQS_BATCH_MAX_BYTES);
     assert!(SQS_CONNECT_MS < SQS_ATTEMPT_MS);
     // A second attempt, after the longest wait, still ends in time.
     assert!(2 * SQS_ATTEMPT_MS + SQS_BACKOFF_MAX_MS < SQS_OPERATION_MS);

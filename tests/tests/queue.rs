@@ -5,6 +5,8 @@
     reason = "a helper that cannot go on fails its test"
 )]
 
+#[path = "queue/batching.rs"]
+mod batching;
 #[path = "queue/double.rs"]
 mod double;
 #[path = "queue/faults.rs"]

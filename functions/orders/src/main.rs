@@ -10,7 +10,6 @@ use shared::adapters::postgres::{PgSettings, PgStore};
 use shared::adapters::redis::{RedisLedger, RedisSettings};
 use shared::adapters::sqs::{QueueUrls, SqsQueue};
 use shared::config;
-use shared::limits::SQL_CONNECTIONS_HTTP;
 use shared::ports::{SystemClock, SystemIds};
 use shared::routes::Routes;
 use shared::startup::{self, Failure};
@@ -26,11 +25,8 @@ async fn run() -> Result<(), Failure> {
     let config = config::orders(&config::environment)?;
     let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
         .with_ca_pem(config.redis.ca_pem()?);
-    let (url, ca_file) = (
-        config.database.url.expose(),
-        config.database.ca_file.as_deref(),
-    );
-    let postgres = PgSettings::parse(url, ca_file, SQL_CONNECTIONS_HTTP)?;
+    let connections = config::sql_connections(&config::environment);
+    let postgres = PgSettings::from_config(&config.database, connections)?;
     let queues = QueueUrls {
         orders: config.order_queue_url,
         expiries: Some(config.expiry_queue_url),

@@ -13,7 +13,7 @@ use shared::ports::{SystemClock, SystemIds};
 use shared::startup::{self, Failure};
 use shared::web::TokenVerifier;
 
-/// One batch or one call at a time, and no two statements of it at once.
+/// One call at a time, on managed instances too, and no two statements of it at once.
 const SQL_CONNECTIONS: u32 = 1;
 
 #[tokio::main(flavor = "current_thread")]

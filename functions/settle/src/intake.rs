@@ -1,9 +1,9 @@
 //! Reading a batch: what each record says, and which belong together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use shared::batch::Delivery;
-use shared::domain::{OrderMessage, SaleId};
+use shared::domain::{OrderId, OrderMessage, SaleId};
 
 /// The orders of one sale in a batch, each once, in the order in which they were reserved.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct Group {
     /// For each order, the ids of the queue messages that carried it: a standard queue may deliver two
     /// copies in one batch.
     pub ids: Vec<Vec<String>>,
+    /// Where each order is, for a batch has thousands.
+    places: HashMap<OrderId, usize>,
 }
 
 impl Group {
@@ -22,23 +24,24 @@ impl Group {
     }
 
     fn add(&mut self, id: &str, message: OrderMessage) {
-        let known = self
-            .messages
-            .iter()
-            .position(|m| m.order_id == message.order_id);
-        if let Some(index) = known {
-            self.ids[index].push(id.to_owned());
-        } else {
+        let place = self.places.entry(message.order_id);
+        let index = *place.or_insert(self.messages.len());
+        if index == self.messages.len() {
             self.messages.push(message);
-            self.ids.push(vec![id.to_owned()]);
+            self.ids.push(Vec::new());
         }
+        self.ids[index].push(id.to_owned());
     }
 
     fn ordered(self) -> Self {
         let mut pairs: Vec<_> = self.messages.into_iter().zip(self.ids).collect();
         pairs.sort_by_key(|(message, _)| (message.reserved_at, message.order_id));
         let (messages, ids) = pairs.into_iter().unzip();
-        Self { messages, ids }
+        Self {
+            messages,
+            ids,
+            places: HashMap::new(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use lambda_runtime::{run, service_fn};
+use lambda_runtime::{run_concurrent, service_fn};
 use shared::adapters::postgres::{PgSettings, PgStore};
 use shared::adapters::redis::{RedisLedger, RedisSettings};
 use shared::adapters::sqs::{QueueUrls, SqsQueue};
@@ -13,9 +13,6 @@ use shared::startup::{self, Failure};
 
 use settle::Settle;
 
-/// One batch or one call at a time, and no two statements of it at once.
-const SQL_CONNECTIONS: u32 = 1;
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     startup::begin();
@@ -24,7 +21,8 @@ async fn main() -> ExitCode {
 
 async fn serve() -> Result<(), Failure> {
     let config = config::settle(&config::environment)?;
-    let database = PgSettings::from_config(&config.database, SQL_CONNECTIONS)?;
+    let connections = config::sql_connections(&config::environment);
+    let database = PgSettings::from_config(&config.database, connections)?;
     let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
         .with_ca_pem(config.redis.ca_pem()?);
     let queues = QueueUrls {
@@ -37,7 +35,7 @@ async fn serve() -> Result<(), Failure> {
         queue: SqsQueue::connect(queues).await,
         clock: SystemClock,
     });
-    run(service_fn(move |event| {
+    run_concurrent(service_fn(move |event| {
         let settle = Arc::clone(&settle);
         async move { Box::pin(settle::handle(&settle, event)).await }
     }))

@@ -21,8 +21,18 @@ pub use parts::{BuyerRate, DatabaseConfig, PaymentConfig, RedisConfig, Stage, To
 pub use secret::Secret;
 pub use variables::{FUNCTIONS, Variable, variables};
 
+use crate::limits::SQL_CONNECTIONS_MAX;
+
 /// The process's environment, as the loaders take it. A variable that is not UTF-8 counts as missing.
 #[must_use]
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// SQL connections for a process to which Lambda may give several calls at once: one per call, up to
+/// [`SQL_CONNECTIONS_MAX`]. Lambda itself sets the variable, on managed instances only.
+#[must_use]
+pub fn sql_connections(env: &impl Fn(&str) -> Option<String>) -> u32 {
+    let calls = env("AWS_LAMBDA_MAX_CONCURRENCY").and_then(|text| text.parse().ok());
+    calls.unwrap_or(1).clamp(1, SQL_CONNECTIONS_MAX)
 }

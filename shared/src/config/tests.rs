@@ -238,3 +238,22 @@ fn local_runs_may_use_plain_loopback_and_short_secrets_but_no_plain_foreign_host
             .contains("10.0.0.7")
     );
 }
+
+#[test]
+fn each_call_at_once_has_an_sql_connection_up_to_a_limit() {
+    for (told, connections) in [
+        (None, 1),
+        (Some("1"), 1),
+        (Some("4"), 4),
+        (Some("200"), 8),
+        (Some("0"), 1),
+        (Some("many"), 1),
+    ] {
+        let env = |_: &str| told.map(str::to_owned);
+        assert_eq!(
+            crate::config::sql_connections(&env),
+            connections,
+            "{told:?}"
+        );
+    }
+}

@@ -68,6 +68,11 @@ impl Double {
         (orders, expiries)
     }
 
+    /// Up to ten orders that wait.
+    pub async fn orders(&self) -> Vec<String> {
+        self.bodies(&self.urls.orders).await
+    }
+
     async fn bodies(&self, url: &str) -> Vec<String> {
         let received = self
             .client

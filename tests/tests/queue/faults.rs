@@ -37,12 +37,12 @@ async fn queue_at(url: &str) -> SqsQueue {
     SqsQueue::local(&LocalEndpoint { url: url.into() }, urls).await
 }
 
-async fn queue_of(server: &FaultServer) -> SqsQueue {
+pub async fn queue_of(server: &FaultServer) -> SqsQueue {
     queue_at(&server.url).await
 }
 
 /// The whole chain of causes, as a log line would show it.
-fn chain(error: &QueueError) -> String {
+pub fn chain(error: &QueueError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -53,12 +53,12 @@ fn chain(error: &QueueError) -> String {
     text
 }
 
-fn sent() -> Value {
+pub fn sent() -> Value {
     json!({"MessageId": "m-1", "MD5OfMessageBody": "d"})
 }
 
 /// Answers a batch: `refuse` gives each entry's code and fault if it is to be refused.
-fn batch_reply(body: &Value, refuse: impl Fn(&Value) -> Option<(&'static str, bool)>) -> Reply {
+pub fn batch_reply(body: &Value, refuse: impl Fn(&Value) -> Option<(&'static str, bool)>) -> Reply {
     let (mut successful, mut failed) = (vec![], vec![]);
     for entry in body["Entries"].as_array().unwrap() {
         let id = &entry["Id"];

@@ -62,7 +62,15 @@ fn a_batch_of_more_than_ten_has_a_window() {
         assert_eq!(window_s * 1_000, limits::BATCH_WINDOW_MS, "{name}");
         assert!(window_s >= 1, "{name}: a parameter may set more than 10");
     }
-    assert_eq!(template.default("SettleBatchSize"), 10);
+    // One transaction for all of them, so that the hot row is written once in thousands of orders.
+    assert_eq!(
+        template.default("SettleBatchSize"),
+        limits::SETTLE_BATCH_MAX
+    );
+    assert_eq!(
+        template.top("Parameters")["SettleBatchSize"]["MaxValue"],
+        10_000
+    );
 }
 
 #[test]

@@ -2,12 +2,16 @@
 //! refused entries (aws/aws-sdk-go-v2#3519).
 
 use aws_sdk_sqs::{
+    Client,
     operation::send_message_batch::SendMessageBatchOutput,
     types::{SendMessageBatchRequestEntry, builders::SendMessageBatchRequestEntryBuilder},
 };
 
 use super::SqsError;
-use crate::limits::{MESSAGE_MAX_BYTES, SQS_DELAY_MAX_S};
+use crate::{
+    limits::{MESSAGE_MAX_BYTES, SQS_DELAY_MAX_S},
+    ports::Cause,
+};
 
 /// One message with its delay, both within bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,11 @@ impl Delayed {
                 max_s: SQS_DELAY_MAX_S,
             })?;
         Ok(Self { body, delay_s })
+    }
+
+    /// A body that was checked already, without delay.
+    pub(super) const fn at_once(body: String) -> Self {
+        Self { body, delay_s: 0 }
     }
 
     /// The entry number `index` of a batch. The builder fails only for a missing id or body.
@@ -59,6 +68,27 @@ pub(super) struct Refused {
     pub(super) ours: bool,
     pub(super) code: String,
     pub(super) message: String,
+}
+
+/// One call for these messages, at most [`SQS_BATCH_MAX`](crate::limits::SQS_BATCH_MAX); returns those that it
+/// does not acknowledge.
+pub(super) async fn post(
+    client: &Client,
+    url: &str,
+    batch: &[Delayed],
+) -> Result<Vec<Refused>, Cause> {
+    let entries: Vec<SendMessageBatchRequestEntry> = batch
+        .iter()
+        .enumerate()
+        .map(|(index, delayed)| delayed.entry(index).build())
+        .collect::<Result<_, _>>()?;
+    let call = client
+        .send_message_batch()
+        .queue_url(url)
+        .set_entries(Some(entries));
+    // Boxed: the SDK's futures are so deep that the compiler gives up on those of callers around them.
+    let output = Box::pin(call.send()).await?;
+    Ok(refused(batch.len(), &output))
 }
 
 /// The entries of a batch of `sent` that `output` does not acknowledge. One that is in neither list counts

@@ -1,5 +1,7 @@
 //! What is wrong with a queue call, as far as this side can tell.
 
+use super::batch::Refused;
+
 /// The causes that this adapter finds itself; what the SDK reports stays the SDK's own error.
 #[derive(Debug, thiserror::Error)]
 pub enum SqsError {
@@ -42,4 +44,16 @@ pub enum SqsError {
         /// The first refusal's text.
         message: String,
     },
+}
+
+impl SqsError {
+    /// `first` and perhaps others of `sent` messages were refused.
+    pub(super) fn refused(sent: usize, first: &Refused) -> Self {
+        Self::EntriesRefused {
+            refused: 1,
+            sent,
+            code: first.code.clone(),
+            message: first.message.clone(),
+        }
+    }
 }

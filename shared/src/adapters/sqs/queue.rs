@@ -1,47 +1,49 @@
 //! The port on SQS.
 
-use aws_sdk_sqs::{
-    Client,
-    types::{QueueAttributeName, SendMessageBatchRequestEntry},
-};
+use std::sync::Arc;
+
+use aws_sdk_sqs::{Client, types::QueueAttributeName};
+use futures_util::{StreamExt, stream};
 
 use super::{
     SqsError,
-    batch::{Delayed, Refused, refused, within_size},
+    batch::{Delayed, Refused, post, within_size},
+    batching::Gatherer,
     client::{self, DeadLetterUrls, LocalEndpoint, QueueUrls},
 };
 use crate::{
     domain::{ExpiryMessage, OrderMessage},
-    limits::SQS_BATCH_MAX,
+    limits::{SQS_BATCH_MAX, SQS_BATCHES_AT_ONCE},
     ports::{Cause, OrderQueue, QueueDepth, QueueError},
 };
 
-/// The queues of one deployment. Cheap to clone; clones share their connections.
+/// The queues of one deployment. Cheap to clone; clones share their connections, and their sends are gathered
+/// together.
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     pub(super) client: Client,
     urls: QueueUrls,
     pub(super) dead: DeadLetterUrls,
+    gatherer: Arc<Gatherer>,
 }
 
 impl SqsQueue {
     /// Uses the account, region and endpoint of the environment. Opens no connection yet.
     pub async fn connect(urls: QueueUrls) -> Self {
-        let client = client::from_environment().await;
-        Self {
-            client,
-            urls,
-            dead: DeadLetterUrls::default(),
-        }
+        Self::with_client(client::from_environment().await, urls)
     }
 
     /// Uses a local double of SQS, whatever the environment says.
     pub async fn local(endpoint: &LocalEndpoint, urls: QueueUrls) -> Self {
-        let client = client::for_endpoint(endpoint).await;
+        Self::with_client(client::for_endpoint(endpoint).await, urls)
+    }
+
+    fn with_client(client: Client, urls: QueueUrls) -> Self {
         Self {
             client,
             urls,
             dead: DeadLetterUrls::default(),
+            gatherer: Arc::default(),
         }
     }
 
@@ -53,7 +55,7 @@ impl SqsQueue {
 
     /// One batch; the entries that were refused through no fault of ours are sent once more.
     async fn send_batch(&self, url: &str, batch: &[Delayed]) -> Result<(), Cause> {
-        let first = self.try_batch(url, batch).await?;
+        let first = post(&self.client, url, batch).await?;
         let again: Vec<Delayed> = first
             .iter()
             .filter(|entry| !entry.ours)
@@ -61,7 +63,7 @@ impl SqsQueue {
             .collect();
         let mut left: Vec<Refused> = first.into_iter().filter(|entry| entry.ours).collect();
         if !again.is_empty() {
-            left.extend(self.try_batch(url, &again).await?);
+            left.extend(post(&self.client, url, &again).await?);
         }
         let count = left.len();
         match left.into_iter().next() {
@@ -76,36 +78,12 @@ impl SqsQueue {
         }
     }
 
-    async fn try_batch(&self, url: &str, batch: &[Delayed]) -> Result<Vec<Refused>, Cause> {
-        let entries: Vec<SendMessageBatchRequestEntry> = batch
-            .iter()
-            .enumerate()
-            .map(|(index, delayed)| delayed.entry(index).build())
-            .collect::<Result<_, _>>()?;
-        let output = self
-            .client
-            .send_message_batch()
-            .queue_url(url)
-            .set_entries(Some(entries))
-            .send()
-            .await?;
-        Ok(refused(batch.len(), &output))
-    }
-
     async fn try_order(&self, message: &OrderMessage) -> Result<(), Cause> {
         let body = message.to_json();
         within_size(&body)?;
-        let output = self
-            .client
-            .send_message()
-            .queue_url(&self.urls.orders)
-            .message_body(body)
-            .send()
-            .await?;
-        output
-            .message_id()
-            .map(|_| ())
-            .ok_or_else(|| SqsError::Incomplete("MessageId").into())
+        self.gatherer
+            .send(&self.client, &self.urls.orders, body)
+            .await
     }
 
     async fn try_expiries(&self, messages: &[(ExpiryMessage, u64)]) -> Result<(), Cause> {
@@ -125,8 +103,17 @@ impl SqsQueue {
                 Err(error) => first_error = first_error.or(Some(error.into())),
             }
         }
-        for batch in sendable.chunks(SQS_BATCH_MAX) {
-            if let Err(error) = self.send_batch(url, batch).await {
+        // The first one shows whether anybody answers; the others go out side by side.
+        let (first, rest) = sendable.split_at(sendable.len().min(SQS_BATCH_MAX));
+        let sends: Vec<_> = rest
+            .chunks(SQS_BATCH_MAX)
+            .map(|batch| self.send_batch(url, batch))
+            .collect();
+        let one = stream::once(self.send_batch(url, first));
+        let mut answers =
+            std::pin::pin!(one.chain(stream::iter(sends).buffer_unordered(SQS_BATCHES_AT_ONCE)));
+        while let Some(answer) = answers.next().await {
+            if let Err(error) = answer {
                 let answered = error
                     .downcast_ref::<SqsError>()
                     .is_some_and(|error| matches!(error, SqsError::EntriesRefused { .. }));
@@ -166,6 +153,17 @@ impl SqsQueue {
             delayed: number(DELAYED, "ApproximateNumberOfMessagesDelayed")?,
         })
     }
+}
+
+/// Sends one order by a call of its own.
+pub(super) async fn single(client: &Client, url: &str, body: &str) -> Result<(), Cause> {
+    let call = client.send_message().queue_url(url).message_body(body);
+    // Boxed: the SDK's futures are so deep that the compiler gives up on those of callers around them.
+    let output = Box::pin(call.send()).await?;
+    output
+        .message_id()
+        .map(|_| ())
+        .ok_or_else(|| SqsError::Incomplete("MessageId").into())
 }
 
 pub(super) fn action(action: &'static str) -> impl FnOnce(Cause) -> QueueError {
