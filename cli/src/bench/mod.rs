@@ -3,10 +3,12 @@
 mod driver;
 mod minimal;
 mod script;
+mod settle;
 mod start;
 
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
+pub use settle::{SettleBench, SettleReport, Way};
 pub use start::{Function, StartBench, StartReport};
 
 use crate::local::LocalError;

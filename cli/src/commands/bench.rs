@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{CommandError, interrupted};
-use crate::bench::{BenchError, Function, ScriptBench, StartBench};
+use crate::bench::{BenchError, Function, ScriptBench, SettleBench, StartBench};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
@@ -15,6 +15,45 @@ pub(super) enum BenchCommand {
     /// Cold starts of the release binaries: to the first poll, to the first answer, and their sizes; fails when
     /// a bar is missed
     Start(StartArgs),
+    /// Settlement into one hot sale on a private PostgreSQL: in batches, one by one, and the bare insert; fails
+    /// when a bar is missed
+    Settle(SettleArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SettleArgs {
+    /// Orders of one run
+    #[arg(long, value_name = "NUMBER", default_value_t = SettleBench::default().orders,
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    orders: u64,
+    /// Orders of one run of the variant with a transaction each
+    #[arg(long, value_name = "NUMBER", default_value_t = SettleBench::default().orders_singly,
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    orders_singly: u64,
+    /// Orders of one transaction, from 1 to 10000
+    #[arg(long, value_name = "NUMBER", default_value_t = SettleBench::default().batch, value_parser = batch)]
+    batch: usize,
+    /// Consumers at once, from 1 to 90
+    #[arg(long, value_name = "NUMBER", default_value_t = SettleBench::default().lanes, value_parser = lanes)]
+    lanes: usize,
+    /// Runs of each; the median counts
+    #[arg(long, value_name = "NUMBER", default_value_t = SettleBench::default().runs,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(batch @ 1..=10_000) => Ok(batch),
+        _ => Err("expected a number from 1 to 10000".to_owned()),
+    }
+}
+
+fn lanes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(lanes @ 1..=90) => Ok(lanes),
+        _ => Err("expected a number from 1 to 90".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -45,6 +84,7 @@ pub(super) async fn run(command: BenchCommand) -> Result<(), CommandError> {
         match command {
             BenchCommand::Script(args) => script(args).await,
             BenchCommand::Start(args) => start(args).await,
+            BenchCommand::Settle(args) => settle(args).await,
         }
     };
     let (text, holds) = tokio::select! {
@@ -77,6 +117,18 @@ async fn start(args: StartArgs) -> Result<(String, bool), BenchError> {
         },
         runs: args.runs,
         binaries: args.binaries,
+    };
+    let report = bench.run().await?;
+    Ok((report.to_string(), report.holds()))
+}
+
+async fn settle(args: SettleArgs) -> Result<(String, bool), BenchError> {
+    let bench = SettleBench {
+        orders: args.orders,
+        orders_singly: args.orders_singly,
+        batch: args.batch,
+        lanes: args.lanes,
+        runs: args.runs,
     };
     let report = bench.run().await?;
     Ok((report.to_string(), report.holds()))
