@@ -5,5 +5,6 @@ pub mod client;
 pub mod commands;
 pub mod compare;
 pub mod demo;
+pub mod load;
 pub mod local;
 pub mod tokens;

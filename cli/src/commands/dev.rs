@@ -20,7 +20,7 @@ pub(super) async fn run() -> Result<(), CommandError> {
         let told = Arc::clone(&progress);
         let serving = async {
             let mut tell = |line: &str| told.tick(line);
-            let dev = Dev::start(&settings, &mut tell).await?;
+            let dev = Dev::start(&settings, false, &mut tell).await?;
             let remark = format!("{} is up", dev.api_url());
             Ok::<_, CommandError>((dev, remark))
         };

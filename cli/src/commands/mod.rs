@@ -7,6 +7,7 @@ mod bench;
 mod compare;
 mod demo;
 mod dev;
+mod load;
 mod local;
 mod migrate;
 mod order;
@@ -28,6 +29,7 @@ use crate::{
     client::{Api, ClientError, Patience, with_causes},
     compare::CompareError,
     demo::DemoError,
+    load::LoadError,
     local::{LocalError, dev::DevError},
     tokens::KeyError,
 };
@@ -105,6 +107,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Compare ways to guard a stock on private servers: speed, and whether the counts are right
     Compare(compare::CompareArgs),
+    /// Drive distinct buyers against deduct, up to the knee and above it: throughput, latency, memory, and every count
+    Load(Box<load::LoadArgs>),
     /// Deploy the real template on a local AWS with private servers, and keep it until Ctrl-C
     DeployLocal(local::DeployArgs),
     /// Serve the functions under cargo lambda watch with private servers, rebuilt when a file changes
@@ -144,6 +148,8 @@ enum CommandError {
     Bench(#[from] BenchError),
     #[error(transparent)]
     Dev(#[from] DevError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error("{0}")]
     Interrupted(&'static str),
 }
@@ -180,6 +186,14 @@ impl CommandError {
                 BenchError::Wrong(_) => 1,
                 BenchError::Local(_) | BenchError::Redis(_) | BenchError::Ledger(_) => 3,
             },
+            Self::Load(error) => match error {
+                LoadError::Local(_) | LoadError::Demo(_) | LoadError::Dev(_) => 3,
+                LoadError::Key(_) | LoadError::Value(_) => 2,
+                LoadError::Client(_)
+                | LoadError::Redis(_)
+                | LoadError::Task(_)
+                | LoadError::Wrong(_) => 1,
+            },
             Self::Dev(_)
             | Self::Migrate(_)
             | Self::Client(ClientError::Setup(_) | ClientError::NoAnswer { .. }) => 3,
@@ -199,6 +213,7 @@ pub async fn run(cli: Cli) -> ExitCode {
         Command::Token(command) => token::run(&command),
         Command::Demo(args) => demo::run(args).await,
         Command::Compare(args) => compare::run(args).await,
+        Command::Load(args) => Box::pin(load::run(*args)).await,
         Command::DeployLocal(args) => local::deploy(args).await,
         Command::Dev => dev::run().await,
         Command::Bench(command) => bench::run(command).await,

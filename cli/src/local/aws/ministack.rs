@@ -8,6 +8,11 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_sqs::{
+    Client, Config,
+    config::{BehaviorVersion, Credentials, Region},
+};
+
 use crate::local::{
     LocalError, Server, ServerCommand, free_port,
     process::{io_error, tool},
@@ -103,4 +108,16 @@ fn healthy(port: u16) -> bool {
         Ok(status.ends_with(b" 200"))
     };
     ask().unwrap_or(false)
+}
+
+/// A plain client of its queues, with made-up credentials.
+pub(crate) fn sqs_client(ministack: &Ministack) -> Client {
+    Client::from_conf(
+        Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::from_static(REGION))
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .endpoint_url(ministack.endpoint())
+            .build(),
+    )
 }

@@ -14,6 +14,7 @@ pub(crate) use build::root as repository_root;
 pub use deploy::{DeploySettings, Deployment};
 pub(crate) use invoke::call as call_at;
 pub use invoke::{Invocation, InvokeError};
+pub(crate) use ministack::sqs_client;
 pub use ministack::{Ministack, REGION};
 
 use std::time::Duration;

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::{
-    Client, Config,
-    config::{BehaviorVersion, Credentials, Region},
+    Client,
     types::{Message, QueueAttributeName},
 };
 use serde_json::json;
 use shared::limits::{MAX_RECEIVE_COUNT, ORDER_QUEUE_VISIBILITY_MS, SQS_BATCH_MAX};
 
 use super::{DevError, batch, watch::Invoker};
-use crate::local::aws::{Ministack, REGION};
+use crate::local::aws::{Ministack, sqs_client};
 
 const WAIT_S: i32 = 5;
 /// After a failed receive or call: the server may be gone, or the function is being rebuilt.
@@ -36,13 +35,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) async fn create(ministack: &Ministack) -> Result<Self, DevError> {
-        let config = Config::builder()
-            .behavior_version(BehaviorVersion::v2026_01_12())
-            .region(Region::from_static(REGION))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .endpoint_url(ministack.endpoint())
-            .build();
-        let client = Client::from_conf(config);
+        let client = sqs_client(ministack);
         let order_dead_letters = create(&client, "order-dead-letters", None).await?;
         let expiry_dead_letters = create(&client, "expiry-dead-letters", None).await?;
         let orders = create(&client, "orders", Some(&order_dead_letters)).await?;

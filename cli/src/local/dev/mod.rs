@@ -48,16 +48,17 @@ pub struct Dev {
 
 impl Dev {
     /// Starts the queues and the functions, and migrates the database. The first time everything is
-    /// compiled; `progress` hears what the compiler says.
+    /// compiled, optimized as for a release where `release` says so; `progress` hears what the compiler says.
     pub async fn start(
         settings: &DeploySettings,
+        release: bool,
         progress: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Self, DevError> {
         progress("starting local queues");
         let ministack = Ministack::start()?;
         let queues = Queues::create(&ministack).await?;
         progress("starting the functions: cargo lambda watch");
-        let mut watch = Watch::start(settings, &ministack, &queues)?;
+        let mut watch = Watch::start(settings, release, &ministack, &queues)?;
         let migrated = watch
             .call_when_built("migrate", &json!({}), progress)
             .await?;

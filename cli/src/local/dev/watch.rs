@@ -51,6 +51,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn start(
         settings: &DeploySettings,
+        release: bool,
         ministack: &Ministack,
         queues: &Queues,
     ) -> Result<Self, LocalError> {
@@ -67,6 +68,7 @@ impl Watch {
             .current_dir(repository_root())
             .args(["lambda", "watch", "--invoke-address", "127.0.0.1"])
             .args(["--invoke-port", &port.to_string()])
+            .args(release.then_some("--release"))
             .env("FLASHSALE_STAGE", "local")
             .env("FLASHSALE_REDIS_URL", &settings.redis_url)
             .env("FLASHSALE_DATABASE_URL", &settings.database_url)
