@@ -13,6 +13,7 @@ mod pace;
 mod report;
 mod soak;
 mod stand;
+mod step;
 mod steps;
 mod tally;
 mod yardstick;
@@ -46,7 +47,8 @@ pub use stand::{Books, Drained};
 pub use tally::{Heard, Tally};
 
 use stand::{InProcess, OverHttp, Shape, Stand};
-use steps::{Plan, Step};
+use step::{Step, rush_per_s};
+use steps::Plan;
 
 /// Where the buyers call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,18 +1,18 @@
 //! The order of measurements: up to the knee, below it, and above it.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use shared::domain::ShardCount;
 
 use super::{
-    Books, Crowd, Drained, Heard, LoadConfig, LoadError, Progress, Report, Run, Stand, TOKEN_TTL_S,
-    Usage,
+    Crowd, LoadConfig, LoadError, Progress, Report, Stand, Step, TOKEN_TTL_S,
     meter::{Meter, load_average},
-    numbers::{count, float, per_second},
+    numbers::{count, float},
     pace::{Arrivals, at_rate, flat_out},
     report::{Below, Figures},
-    soak,
-    stand::{InProcess, OpenSale},
+    rush_per_s, soak,
+    stand::{InProcess, Nobody},
+    step::measure,
     tally::Live,
     yardstick,
 };
@@ -32,73 +32,6 @@ const ABOVE: f64 = 1.5;
 const WINNERS_OF_TEN: u64 = 1;
 /// Places per caller at the knee where calls come at a rate.
 const PLACES: usize = 4;
-
-/// One kind of call at one level.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// What was heard.
-    pub run: Run,
-    /// What the machine did.
-    pub usage: Usage,
-}
-
-/// One level: a sale of its own, sold out, refused, settled and asked for again.
-#[derive(Debug, Clone)]
-pub struct Step {
-    /// Calls at once.
-    pub lanes: usize,
-    /// Units, and so winners.
-    pub units: u64,
-    /// The first so many buyers.
-    pub winners: Measured,
-    /// As many others, after it was sold out.
-    pub refusals: Measured,
-    /// Settlement of all of it.
-    pub drained: Drained,
-    /// What the machine did during settlement.
-    pub settling: Usage,
-    /// The winners again, after settlement.
-    pub replays: Measured,
-    /// What the stores hold at the end.
-    pub books: Books,
-}
-
-impl Step {
-    /// Orders settled in a second.
-    pub fn settled_per_s(&self) -> f64 {
-        per_second(self.units, self.drained.took)
-    }
-
-    /// What is not as it must be.
-    pub fn wrong(&self) -> Vec<String> {
-        let mut wrong = Vec::new();
-        let mut check = |what: &str, found: u64, wanted: u64| {
-            if found != wanted {
-                let lanes = self.lanes;
-                wrong.push(format!(
-                    "{lanes} at once: {what} {found}, expected {wanted}"
-                ));
-            }
-        };
-        let units = self.units;
-        check("winners", self.winners.run.tally.won, units);
-        check("refusals", self.refusals.run.tally.refused, units);
-        check("replays", self.replays.run.tally.replayed, units);
-        for run in [&self.winners, &self.refusals, &self.replays] {
-            check("calls", run.run.tally.calls(), units);
-            check("other answers", run.run.tally.errors(), 0);
-        }
-        if let Some(messages) = self.drained.messages {
-            check("messages", messages, units);
-        }
-        check("records in Redis", self.books.records, units);
-        check("orders in SQL", self.books.orders, units);
-        check("free units in SQL", self.books.available, 0);
-        check("free units in Redis", self.books.stock, 0);
-        check("orders on their way", self.books.outbox, 0);
-        wrong
-    }
-}
 
 /// What was measured so far, and with whom.
 pub(super) struct Plan<'a> {
@@ -317,102 +250,5 @@ impl<'a> Plan<'a> {
             won,
             books,
         })
-    }
-}
-
-/// Calls a second of a sale in which as many are refused as win.
-pub(super) fn rush_per_s(step: &Step) -> f64 {
-    let calls = step.winners.run.tally.calls() + step.refusals.run.tally.calls();
-    per_second(calls, step.winners.run.took + step.refusals.run.took)
-}
-
-/// One level on a sale of its own.
-async fn measure<S: Stand>(
-    stand: &Arc<S>,
-    crowd: &Arc<Crowd>,
-    lanes: usize,
-    units: u64,
-) -> Result<Step, LoadError> {
-    let sale = Arc::new(stand.open(units).await?);
-    let places = usize::try_from(units).unwrap_or(usize::MAX);
-    let call = async |buyers| {
-        let meter = Meter::start(&**stand)?;
-        let run = flat_out(stand, &sale, crowd, buyers, lanes).await?;
-        let usage = meter.stop(&**stand)?;
-        Ok::<_, LoadError>(Measured { run, usage })
-    };
-    let winners = call(0..places).await?;
-    let refusals = call(places..2 * places).await?;
-    let meter = Meter::start(&**stand)?;
-    let began = Instant::now();
-    let mut drained = stand.drain(&sale).await?;
-    drained.took = began.elapsed();
-    let settling = meter.stop(&**stand)?;
-    let replays = call(0..places).await?;
-    let books = stand.books(&sale).await?;
-    stand.forget(&sale).await?;
-    Ok(Step {
-        lanes,
-        units,
-        winners,
-        refusals,
-        drained,
-        settling,
-        replays,
-        books,
-    })
-}
-
-/// Answers at once: what is left is what calling costs.
-struct Nobody;
-
-impl Stand for Nobody {
-    async fn open(&self, stock: u64) -> Result<OpenSale, LoadError> {
-        OpenSale::new(shared::domain::SaleId::parse("nobody")?, stock)
-    }
-
-    async fn buy(&self, _: &OpenSale, _: &super::Buyer) -> Heard {
-        tokio::task::yield_now().await;
-        Heard::Refused
-    }
-
-    async fn drain(&self, _: &OpenSale) -> Result<Drained, LoadError> {
-        Ok(Drained::default())
-    }
-
-    async fn books(&self, _: &OpenSale) -> Result<Books, LoadError> {
-        Err(LoadError::Wrong("nobody keeps books".to_owned()))
-    }
-
-    async fn forget(&self, _: &OpenSale) -> Result<(), LoadError> {
-        Ok(())
-    }
-
-    fn redis_use(&self) -> Result<Option<super::stand::RedisUse>, LoadError> {
-        Ok(None)
-    }
-
-    fn must_drain(&self) -> bool {
-        false
-    }
-
-    fn waiting(&self) -> Option<u64> {
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn everybody_calls_once() {
-        let keys = LocalKeys::generate().unwrap();
-        let crowd = Arc::new(Crowd::sign(&keys, 30, ShardCount::ONE, 60).unwrap());
-        let nobody = Arc::new(Nobody);
-        let sale = Arc::new(nobody.open(0).await.unwrap());
-        let run = flat_out(&nobody, &sale, &crowd, 5..30, 4).await.unwrap();
-        assert_eq!((run.tally.refused, run.tally.errors()), (25, 0));
-        assert_eq!(sale.served(), 25);
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn measure(
     connections: usize,
     calls: u64,
 ) -> Result<Option<Yardstick>, LoadError> {
-    let Some(port) = stand.single_port() else {
+    let Some(port) = stand.redis.single_port() else {
         return Ok(None);
     };
     let tool = tool();

@@ -7,7 +7,7 @@ mod svg;
 
 use std::time::Duration;
 
-use super::{Books, LoadConfig, Tally, Usage, soak::Above, steps::Step, yardstick::Yardstick};
+use super::{Books, LoadConfig, Step, Tally, Usage, soak::Above, yardstick::Yardstick};
 use page::Section;
 
 /// A rate below the knee, of winners or of refusals.

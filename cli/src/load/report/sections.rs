@@ -7,9 +7,7 @@ use super::{
     Figures,
     page::{Line, Plot, Section, Table},
 };
-use crate::load::{
-    Auth, LoadConfig, QueueKind, Run, Step, Usage, Via, numbers::ms, steps::rush_per_s,
-};
+use crate::load::{Auth, LoadConfig, QueueKind, Run, Step, Usage, Via, numbers::ms, rush_per_s};
 
 /// All of them, in order.
 pub(super) fn all(

@@ -1,8 +1,10 @@
 //! What is under test, and how it is asked.
 
 mod http;
+mod nobody;
 mod process;
 mod queue;
+mod redis;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -15,6 +17,7 @@ use shared::domain::SaleId;
 use super::{Buyer, Heard, LoadError};
 
 pub(super) use http::OverHttp;
+pub(super) use nobody::Nobody;
 pub(super) use process::{InProcess, Shape};
 
 /// The idempotency key of every buyer: each wants one thing.

@@ -35,13 +35,11 @@ use tokio::task::JoinSet;
 use super::{
     BODY, Books, Drained, KEY, OpenSale, RedisUse, Stand,
     queue::{LoadQueue, Taken},
+    redis::Redis,
 };
 use crate::{
     load::{Auth, Buyer, Heard, LoadConfig, LoadError, QueueKind},
-    local::{
-        postgres::{LocalPostgres, PostgresOptions},
-        redis::{LocalRedis, RedisCluster},
-    },
+    local::postgres::{LocalPostgres, PostgresOptions},
     tokens::LocalKeys,
 };
 
@@ -52,28 +50,6 @@ const PAYMENT_WINDOW_S: u64 = 24 * 3_600;
 
 type BuyFunction = Handler<RedisLedger, LoadQueue, SystemClock, SystemIds>;
 type SettleFunction = Settle<RedisLedger, PgStore, LoadQueue, SystemClock>;
-
-/// The Redis under test.
-pub(in crate::load) enum Redis {
-    Single(LocalRedis),
-    Cluster(RedisCluster),
-}
-
-impl Redis {
-    fn nodes(&self) -> &[LocalRedis] {
-        match self {
-            Self::Single(node) => std::slice::from_ref(node),
-            Self::Cluster(cluster) => &cluster.nodes,
-        }
-    }
-
-    pub fn settings(&self) -> RedisSettings {
-        match self {
-            Self::Single(node) => node.settings(),
-            Self::Cluster(cluster) => cluster.settings(),
-        }
-    }
-}
 
 /// What stays the same for every sale.
 #[derive(Debug, Clone, Copy)]
@@ -108,9 +84,9 @@ impl InProcess {
         keys: &LocalKeys,
     ) -> Result<Self, LoadError> {
         let redis = Arc::new(if config.cluster {
-            Redis::Cluster(RedisCluster::start(config.engine, shape.shards.get())?)
+            Redis::cluster(config.engine, shape.shards.get())?
         } else {
-            Redis::Single(LocalRedis::start(config.engine)?)
+            Redis::single(config.engine)?
         });
         let postgres = Arc::new(LocalPostgres::start(PostgresOptions {
             durable: true,
@@ -191,14 +167,6 @@ impl InProcess {
     pub async fn sale(&self, id: &SaleId) -> Result<Sale, LoadError> {
         let sale = self.settle.store.sale(id).await.map_err(wrong)?;
         sale.ok_or_else(|| LoadError::Wrong(format!("{id} is gone")))
-    }
-
-    /// The port of its only Redis; none of a cluster.
-    pub fn single_port(&self) -> Option<u16> {
-        match &*self.redis {
-            Redis::Single(node) => Some(node.port()),
-            Redis::Cluster(_) => None,
-        }
     }
 
     pub const fn ledger(&self) -> &RedisLedger {
@@ -356,22 +324,7 @@ impl Stand for InProcess {
     }
 
     fn redis_use(&self) -> Result<Option<RedisUse>, LoadError> {
-        let mut all = RedisUse::default();
-        for node in self.redis.nodes() {
-            let info: String = node.command(redis::cmd("INFO").arg("cpu"))?;
-            let memory: String = node.command(redis::cmd("INFO").arg("memory"))?;
-            let field = |text: &str, name: &str| -> Option<String> {
-                let mut lines = text.lines();
-                lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned()))
-            };
-            for name in ["used_cpu_sys", "used_cpu_user"] {
-                let value = field(&info, name).and_then(|text| text.parse::<f64>().ok());
-                all.cpu_s += value.unwrap_or(0.0);
-            }
-            let used = field(&memory, "used_memory").and_then(|text| text.parse::<u64>().ok());
-            all.memory += used.unwrap_or(0);
-        }
-        Ok(Some(all))
+        self.redis.used().map(Some)
     }
 
     fn must_drain(&self) -> bool {

@@ -1,0 +1,118 @@
+//! One level: a sale that is sold out by so many callers at once, refuses others, is settled and asked again.
+
+use std::{sync::Arc, time::Instant};
+
+use super::{
+    Books, Crowd, Drained, LoadError, Run, Stand, Usage, meter::Meter, numbers::per_second,
+    pace::flat_out,
+};
+
+/// One kind of call at one level.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// What was heard.
+    pub run: Run,
+    /// What the machine did.
+    pub usage: Usage,
+}
+
+/// One level: a sale of its own, sold out, refused, settled and asked for again.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Calls at once.
+    pub lanes: usize,
+    /// Units, and so winners.
+    pub units: u64,
+    /// The first so many buyers.
+    pub winners: Measured,
+    /// As many others, after it was sold out.
+    pub refusals: Measured,
+    /// Settlement of all of it.
+    pub drained: Drained,
+    /// What the machine did during settlement.
+    pub settling: Usage,
+    /// The winners again, after settlement.
+    pub replays: Measured,
+    /// What the stores hold at the end.
+    pub books: Books,
+}
+
+impl Step {
+    /// Orders settled in a second.
+    pub fn settled_per_s(&self) -> f64 {
+        per_second(self.units, self.drained.took)
+    }
+
+    /// What is not as it must be.
+    pub fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut check = |what: &str, found: u64, wanted: u64| {
+            if found != wanted {
+                let lanes = self.lanes;
+                wrong.push(format!(
+                    "{lanes} at once: {what} {found}, expected {wanted}"
+                ));
+            }
+        };
+        let units = self.units;
+        check("winners", self.winners.run.tally.won, units);
+        check("refusals", self.refusals.run.tally.refused, units);
+        check("replays", self.replays.run.tally.replayed, units);
+        for run in [&self.winners, &self.refusals, &self.replays] {
+            check("calls", run.run.tally.calls(), units);
+            check("other answers", run.run.tally.errors(), 0);
+        }
+        if let Some(messages) = self.drained.messages {
+            check("messages", messages, units);
+        }
+        check("records in Redis", self.books.records, units);
+        check("orders in SQL", self.books.orders, units);
+        check("free units in SQL", self.books.available, 0);
+        check("free units in Redis", self.books.stock, 0);
+        check("orders on their way", self.books.outbox, 0);
+        wrong
+    }
+}
+
+/// Calls a second of a sale in which as many are refused as win.
+pub(super) fn rush_per_s(step: &Step) -> f64 {
+    let calls = step.winners.run.tally.calls() + step.refusals.run.tally.calls();
+    per_second(calls, step.winners.run.took + step.refusals.run.took)
+}
+
+/// One level on a sale of its own.
+pub(super) async fn measure<S: Stand>(
+    stand: &Arc<S>,
+    crowd: &Arc<Crowd>,
+    lanes: usize,
+    units: u64,
+) -> Result<Step, LoadError> {
+    let sale = Arc::new(stand.open(units).await?);
+    let places = usize::try_from(units).unwrap_or(usize::MAX);
+    let call = async |buyers| {
+        let meter = Meter::start(&**stand)?;
+        let run = flat_out(stand, &sale, crowd, buyers, lanes).await?;
+        let usage = meter.stop(&**stand)?;
+        Ok::<_, LoadError>(Measured { run, usage })
+    };
+    let winners = call(0..places).await?;
+    let refusals = call(places..2 * places).await?;
+    let meter = Meter::start(&**stand)?;
+    let began = Instant::now();
+    let mut drained = stand.drain(&sale).await?;
+    drained.took = began.elapsed();
+    let settling = meter.stop(&**stand)?;
+    let replays = call(0..places).await?;
+    let books = stand.books(&sale).await?;
+    stand.forget(&sale).await?;
+    Ok(Step {
+        lanes,
+        units,
+        winners,
+        refusals,
+        drained,
+        settling,
+        replays,
+        books,
+    })
+}
