@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate drill drill-scale compare bench-script bench-start bench-settle lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate drill drill-scale compare load bench-script bench-start bench-settle lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
 
 compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
 	@$(MEASURE) compare --output docs/comparison.md
+
+SOAK ?= 20s
+load: setup ## distinct buyers against deduct up to the knee, then SOAK=20s above it; writes target/load.html
+	@mkdir -p target
+	@$(MEASURE) load --soak $(SOAK) --html target/load.html
 
 bench-script: setup ## what the deduct script costs the server, against a minimal one; fails above its bars
 	@$(MEASURE) bench script

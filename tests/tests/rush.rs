@@ -18,6 +18,8 @@ mod crowd;
 mod events;
 #[path = "rush/faults.rs"]
 mod faults;
+#[path = "rush/load.rs"]
+mod load;
 #[path = "rush/repair.rs"]
 mod repair;
 #[path = "rush/shop.rs"]

@@ -21,10 +21,10 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Whether no core was idle.
+    /// Whether next to nothing of the cores was idle.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.own + self.redis.unwrap_or(0.0) + self.others > 0.95 * self.cores
+        self.own + self.redis.unwrap_or(0.0) + self.others > 0.9 * self.cores
     }
 }
 

@@ -243,8 +243,9 @@ fn processors(figures: &Figures) -> Section {
     Section {
         title: "Who was the limit",
         text: vec![format!(
-            "Where no core is left, the machine was the limit and not the system. Calling alone would take {called:.1} % \
-             of its own best speed at the knee; the rest of \"own\" is the functions."
+            "Where no core is left, the machine was the limit and not the system; \"waiting\" means that cores were left \
+             and callers waited for answers. Calling alone took {called:.1} % of what calling could do at the knee: the \
+             rest of \"own\" is the functions."
         )],
         table: Some(Table {
             head: vec![
