@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 
 use crate::events::{Seen, Wish};
-use crate::shop::{SALE, Shop, script_calls};
+use crate::shop::{SALE, Shop, connections_made, script_calls};
 
 pub const BUYERS: usize = 10_000;
 pub const UNITS: usize = 1_000;
@@ -64,11 +64,15 @@ async fn ten_thousand_buyers_of_a_thousand_units() {
 
     // One script call per attempt: but for looks at the route, at most one a second, and the first
     // callers, who must be told the terms.
+    let connections_before = connections_made(&redis);
     let scripts_before = script_calls(&redis);
     let began = std::time::Instant::now();
     let first = rush(&shop, &wishes).await;
     let scripts = script_calls(&redis) - scripts_before;
     let beside = scripts - BUYERS as u64;
+    // All calls of the process share one connection, open since the sale was loaded: only the three questions of
+    // this test came by others.
+    assert_eq!(connections_made(&redis) - connections_before, 3);
     let bound = 2 * (began.elapsed().as_secs() + 1) * AT_ONCE as u64;
     assert!(
         beside <= bound,

@@ -22,7 +22,8 @@ fn small() -> LoadConfig {
 }
 
 async fn run(config: &LoadConfig) -> Report {
-    let report = load(config, &Arc::new(Progress::new(true))).await.unwrap();
+    let progress = Arc::new(Progress::new(true));
+    let report = Box::pin(load(config, &progress)).await.unwrap();
     let wrong = report.wrong();
     assert!(
         wrong.is_empty(),

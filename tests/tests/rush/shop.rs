@@ -212,3 +212,11 @@ pub fn script_calls(redis: &LocalRedis) -> u64 {
     };
     calls("evalsha") + calls("eval") + calls("evalsha_ro") + calls("eval_ro")
 }
+
+/// How many connections this server has taken, that of this very question included.
+pub fn connections_made(redis: &LocalRedis) -> u64 {
+    let info: String = redis.command(redis::cmd("INFO").arg("stats")).unwrap();
+    let mut lines = info.lines();
+    let line = lines.find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().parse().unwrap()
+}
