@@ -1,11 +1,12 @@
 #!lua
 -- adjust: changes a shard's units once per id, and remembers refusals too, so that a repeat never does what
 -- the first call refused. An owed change is one that SQL contains already: it is never refused, not even
--- over a remembered refusal, and what is missing becomes debt.
+-- over a remembered refusal, and what is missing becomes debt. An owed change that takes away under the id of a loan
+-- ends it: the units are lent already.
 --
 -- KEYS
 --   1  sale    hash: the shard's counters
---   2  adjust  hash: adjustment to "a DELTA" (applied) or "r DELTA" (refused)
+--   2  adjust  hash: adjustment to "a DELTA" (applied), "r DELTA" (refused) or "l UNITS" (lent)
 -- ARGV
 --   1  epoch   the caller's
 --   2  id      of the adjustment
@@ -39,7 +40,18 @@ end
 -- @include stock
 local size, adds = tonumber(size_text), sign == ''
 local before = redis.call('HGET', KEYS[2], id)
-if before and string.sub(before, 1, 1) == 'a' then
+local lent = redis.call('HGET', KEYS[1], 'lent')
+if before and string.sub(before, 1, 1) == 'l' then
+  local total = tonumber(counters[3]) - size
+  if not is_count(lent) then
+    return 'bad_state'
+  elseif owed == '0' or adds or before ~= 'l ' .. size_text or total < 0 or lent - size < 0 then
+    return 'bad_argument loan'
+  end
+  redis.call('HSET', KEYS[2], id, 'a ' .. delta_text)
+  save_stock('total', digits(total), 'lent', digits(lent - size))
+  return 'applied'
+elseif before and string.sub(before, 1, 1) == 'a' then
   return 'already_applied'
 elseif before and owed == '0' then
   return 'already_refused'

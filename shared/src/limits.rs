@@ -47,6 +47,11 @@ pub const REDIS_CLUSTER_RETRIES: u32 = 3;
 pub const REDIS_CLUSTER_WAIT_MIN_MS: u64 = 20;
 /// See [`REDIS_CLUSTER_WAIT_MIN_MS`].
 pub const REDIS_CLUSTER_WAIT_MAX_MS: u64 = 200;
+/// Times that one buy call looks for units on other shards before it says that it does not know.
+pub const LOAN_ROUNDS: u32 = 3;
+/// For how long a process believes that every shard of a sale is empty. With the route's age below a second, so that
+/// units that come back are sold within one.
+pub const SOLD_OUT_MEMORY_MS: u64 = 500;
 /// All of one buy call up to its answer.
 pub const DEDUCT_DEADLINE_MS: u64 = 5_500;
 /// A copy of the deduct script that arrives later than the caller's deadline plus this does nothing.
@@ -215,6 +220,7 @@ const _: () = {
         REDIS_ATTEMPT_MS * (REDIS_ATTEMPTS as u64) + SQS_GATHER_MS + SQS_OPERATION_MS
             < DEDUCT_DEADLINE_MS
     );
+    assert!(SOLD_OUT_MEMORY_MS < 1_000);
     assert!(REDIS_CLUSTER_WAIT_MAX_MS < REDIS_ATTEMPT_MS);
     assert!(DEDUCT_DEADLINE_MS < DEDUCT_FUNCTION_TIMEOUT_MS);
     assert!(DEDUCT_FUNCTION_TIMEOUT_MS < GATEWAY_TIMEOUT_MS);

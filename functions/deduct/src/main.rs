@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use deduct::{Deduct, Handler};
+use deduct::{Deduct, Handler, SoldOut};
 use lambda_http::{run_concurrent, service_fn};
 use shared::adapters::redis::{RedisLedger, RedisSettings};
 use shared::adapters::sqs::{QueueUrls, SqsQueue};
@@ -35,6 +35,7 @@ async fn run() -> Result<(), Failure> {
             clock: SystemClock,
             ids: SystemIds,
             routes: Routes::default(),
+            sold_out: SoldOut::default(),
             rate: config.buyer_rate.limit(),
         },
         tokens: TokenVerifier::new(&config.tokens)?,

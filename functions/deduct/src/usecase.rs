@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared::domain::{OrderMessage, OrderRecord, RouteInfo, Units, UnixMillis};
+use shared::domain::{OrderMessage, OrderRecord, RouteInfo, ShardCount, Units, UnixMillis};
 use shared::limits::{DEDUCT_DEADLINE_MS, NOT_AFTER_SLACK_MS, REDIS_ATTEMPTS, SETTLE_USUAL_MS};
 use shared::ports::{
     Clock, DeductCall, DeductReply, Existing, IdSource, LedgerError, OrderQueue, RateLimit,
@@ -11,7 +11,7 @@ use shared::ports::{
 use shared::routes::{NoRoute, Route, Routes, home_shard};
 use shared::startup::chain;
 
-use crate::{Buy, Outcome, Refusal};
+use crate::{Buy, Outcome, Refusal, SoldOut};
 
 /// The use case, over its ports.
 #[derive(Debug)]
@@ -28,10 +28,12 @@ pub struct Deduct<L, Q, C, I> {
     pub routes: Routes,
     /// The per-buyer limit, where one is in force.
     pub rate: Option<RateLimit>,
+    /// Sales that this process found empty a moment ago.
+    pub sold_out: SoldOut,
 }
 
 /// What the script's answer means, once it has one.
-enum Verdict {
+pub(crate) enum Verdict {
     /// Send the message.
     Publish {
         reserved_at: UnixMillis,
@@ -74,7 +76,13 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                 not_after,
                 rate: self.rate,
             };
-            match self.ask(&call, unpaid, deadline).await {
+            let mut verdict = self.ask(&call, unpaid, deadline).await;
+            if info.shards != ShardCount::ONE {
+                verdict = self
+                    .with_loans(&call, info, unpaid, deadline, verdict)
+                    .await;
+            }
+            match verdict {
                 Verdict::Final(outcome) => return outcome,
                 Verdict::Publish {
                     reserved_at,
@@ -104,7 +112,12 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
     }
 
     /// Asks the script; the very same question again after a lost answer, within the deadline.
-    async fn ask(&self, call: &DeductCall, unpaid: Units, deadline: UnixMillis) -> Verdict {
+    pub(crate) async fn ask(
+        &self,
+        call: &DeductCall,
+        unpaid: Units,
+        deadline: UnixMillis,
+    ) -> Verdict {
         let mut lost: Option<LedgerError> = None;
         for _ in 0..REDIS_ATTEMPTS {
             if lost.is_some() && self.clock.now() >= deadline {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use shared::domain::{AdjustmentId, AdjustmentKind, Sale, ShardIndex, SignedUnits};
+use shared::loading::{memories, open_transfers};
 use shared::mirror::shard_of;
 use shared::ports::{
     AdjustReply, Adjustment, AdjustmentState, Clock, IdSource, LedgerError, OrderQueue, OrderStore,
-    RunStore, SaleStore, StockLedger,
+    Remembered, RunStore, SaleStore, StockLedger,
 };
 
 use crate::{Evidence, Finding, Reconcile, ReconcileError};
@@ -27,17 +28,21 @@ where
         sale: &Sale,
         findings: &mut Vec<Finding>,
     ) -> Result<(), ReconcileError> {
-        let mut memories: BTreeMap<ShardIndex, Memory> = BTreeMap::new();
-        for index in sale.plan.shards.indexes() {
-            match self.ledger.adjustments(&shard_of(sale, index)).await {
-                Ok(known) => {
-                    let known = known.into_iter().map(|(id, _, applied)| (id, applied));
-                    memories.insert(index, known.collect());
-                }
-                Err(LedgerError::NotLoaded) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let memories = memories(&self.ledger, sale).await?;
+        findings.extend(
+            open_transfers(&memories)
+                .into_iter()
+                .map(|open| Finding::TransferOpen {
+                    id: open.id.as_str().to_owned(),
+                    from: open.from,
+                    to: open.to,
+                    units: open.units,
+                }),
+        );
+        let memories: BTreeMap<ShardIndex, Memory> = memories
+            .into_iter()
+            .map(|(index, known)| (index, of_sql(known)))
+            .collect();
         // SQL after Redis: what Redis applied before this reading has a row, unless SQL went back.
         let rows = self.store.adjustments(&sale.id).await?;
         for memory in memories.values() {
@@ -151,7 +156,7 @@ where
             };
             let took = known
                 .iter()
-                .any(|(id, _, applied)| *id == row.id && *applied);
+                .any(|entry| entry.id == row.id && entry.applied());
             if took {
                 self.adjust(sale, *index, &row.id.undo(), delta.negated(), true)
                     .await?;
@@ -193,6 +198,18 @@ where
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What a shard remembers of adjustments that have a row: all but transfers.
+fn of_sql(known: Vec<Remembered>) -> Memory {
+    known
+        .into_iter()
+        .filter(|entry| entry.id.between().is_none())
+        .map(|entry| {
+            let applied = entry.applied();
+            (entry.id, applied)
+        })
+        .collect()
 }
 
 /// Whether an adjustment's effect is in a shard: applied and not undone. A refusal counts as missing.

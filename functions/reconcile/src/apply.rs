@@ -3,8 +3,8 @@
 
 use std::error::Error;
 
-use shared::domain::{Order, OrderId, OrderMessage, Sale, SaleStatus};
-use shared::loading::{announce, publish_registry, set_gates};
+use shared::domain::{AdjustmentId, Order, OrderId, OrderMessage, Sale, SaleStatus};
+use shared::loading::{OpenTransfer, announce, end_transfer, publish_registry, set_gates};
 use shared::mirror::{mirror_orders, shard_of};
 use shared::ports::{
     ClaimReply, Clock, CloseOutcome, IdSource, LedgerError, OrderQueue, OrderStore, RunStore,
@@ -36,19 +36,24 @@ where
             }
             Finding::Overdue { order_id } => self.expire(*order_id).await,
             Finding::AdjustmentDiffers { adjustment, .. } => {
-                match self.settle_adjustment(sale, &adjustment.id).await {
-                    // The shard has less in all than it must give: a tail that held a withdrawal was lost,
-                    // and others took what it would have taken. A new load shares out what there is.
-                    Err(ReconcileError::Ledger(LedgerError::Protocol { .. }))
-                        if sale.plan.shards.get() > 1 =>
-                    {
-                        self.rebuild(&sale.id, budget).await?;
-                    }
-                    settled => {
-                        settled?;
-                    }
-                }
-                Ok(())
+                let settled = self.settle_adjustment(sale, &adjustment.id).await;
+                self.or_rebuild(sale, settled.map(drop), budget).await
+            }
+            Finding::TransferOpen {
+                id,
+                from,
+                to,
+                units,
+            } => {
+                let transfer = OpenTransfer {
+                    id: AdjustmentId::from_store(id.clone()),
+                    from: *from,
+                    to: *to,
+                    units: *units,
+                };
+                let ended = end_transfer(&self.ledger, sale, &transfer).await;
+                self.or_rebuild(sale, ended.map_err(ReconcileError::from), budget)
+                    .await
             }
             Finding::GateDiffers { .. } => {
                 let row = self.sale(&sale.id).await?;
@@ -78,6 +83,25 @@ where
             }
             Finding::SqlWentBack { .. } | Finding::SumsOff { .. } => self.suspend(sale).await,
             Finding::AtRest => self.settle_sale(sale).await,
+        }
+    }
+
+    /// Where a shard has less in all than it must give: a tail that held a withdrawal or a loan was lost, and others took
+    /// what it would have taken. A new load shares out what there is.
+    pub(crate) async fn or_rebuild(
+        &self,
+        sale: &Sale,
+        done: Result<(), ReconcileError>,
+        budget: Budget,
+    ) -> Result<(), ReconcileError> {
+        match done {
+            Err(ReconcileError::Ledger(LedgerError::Protocol { .. }))
+                if sale.plan.shards.get() > 1 =>
+            {
+                self.rebuild(&sale.id, budget).await?;
+                Ok(())
+            }
+            done => done,
         }
     }
 

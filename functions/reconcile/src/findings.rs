@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shared::domain::{
     BuyerId, Epoch, Gate, Guard, Order, OrderId, OrderRecord, RouteInfo, SaleStatus, ShardIndex,
-    Terms, Units, UnixMillis, Version,
+    SignedUnits, Terms, Units, UnixMillis, Version,
 };
 use shared::ports::Adjustment;
 
@@ -47,6 +47,17 @@ pub enum Finding {
         adjustment: Adjustment,
         /// For each shard of its split: whether it was applied there; none where it is unknown.
         shards: Vec<(ShardIndex, Option<bool>)>,
+    },
+    /// A transfer between two shards is not at its end: bring it there.
+    TransferOpen {
+        /// Its id.
+        id: String,
+        /// The giver.
+        from: ShardIndex,
+        /// The taker.
+        to: ShardIndex,
+        /// Its units.
+        units: SignedUnits,
     },
     /// A shard's gate, window or limit is not SQL's: set it.
     GateDiffers {
@@ -180,6 +191,7 @@ impl Finding {
             Self::Unreleased { .. } => "unreleased",
             Self::Overdue { .. } => "overdue",
             Self::AdjustmentDiffers { .. } => "adjustment_differs",
+            Self::TransferOpen { .. } => "transfer_open",
             Self::GateDiffers { .. } => "gate_differs",
             Self::RouteDiffers { .. } => "route_differs",
             Self::RegistryDiffers { .. } => "registry_differs",
@@ -206,6 +218,7 @@ impl Finding {
             Self::AdjustmentDiffers { adjustment, .. } => {
                 format!("{kind}:{}", adjustment.id.as_str())
             }
+            Self::TransferOpen { id, .. } => format!("{kind}:{id}"),
             Self::GateDiffers { shard, .. }
             | Self::Guarded { shard, .. }
             | Self::NotLoaded { shard, .. }

@@ -1,10 +1,12 @@
-//! One pass from SQL to Redis under a guard: bring its adjustments, adopt everything that it sold, then release
+//! One pass from SQL to Redis under a guard: bring its adjustments, end open transfers between shards, adopt everything that it sold, then release
 //! what it closed, then lift the guard. A pass may take several runs; only one that began after the guard was raised lifts
 //! it.
 
 use serde::{Deserialize, Serialize};
 use shared::domain::{Epoch, Guard, OrderId, Sale, UnixMillis};
-use shared::loading::{bring_adjustments, bring_closed_page, bring_live_page, lift_all, loaded};
+use shared::loading::{
+    bring_adjustments, bring_closed_page, bring_live_page, bring_transfers, lift_all, loaded,
+};
 use shared::ports::{Clock, IdSource, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger};
 
 use crate::config::debt_beside_stock;
@@ -51,6 +53,7 @@ where
         };
         // In every run of the pass: there are few.
         bring_adjustments(&self.ledger, &self.store, sale).await?;
+        bring_transfers(&self.ledger, sale).await?;
         loop {
             if budget.is_over(&self.clock) {
                 let text = serde_json::to_string(&pass).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ParseError, Units};
+use super::{CallId, ParseError, ShardIndex, Units};
 use crate::limits::STOCK_MAX;
 
 /// The id of one stock adjustment, chosen by the operator as an idempotency key: 1 to 64 letters, digits,
@@ -28,6 +28,22 @@ impl AdjustmentId {
     #[must_use]
     pub fn undo(&self) -> Self {
         Self(format!("{}:undo", self.0))
+    }
+
+    /// The id of a transfer between two shards, the `round`th of one HTTP call: `FROM>TO:CALL.ROUND`. No operator's
+    /// id has such letters.
+    #[must_use]
+    pub fn transfer(from: ShardIndex, to: ShardIndex, call: CallId, round: u32) -> Self {
+        Self(format!("{}>{}:{call}.{round}", from.get(), to.get()))
+    }
+
+    /// From which shard to which one, if this is the id of a transfer.
+    #[must_use]
+    pub fn between(&self) -> Option<(ShardIndex, ShardIndex)> {
+        let (shards, _) = self.0.split_once(':')?;
+        let (from, to) = shards.split_once('>')?;
+        let index = |text: &str| text.parse().ok().and_then(ShardIndex::new);
+        Some((index(from)?, index(to)?))
     }
 
     /// Restores an id that one of the stores gave back, suffix included.
@@ -83,6 +99,13 @@ impl SignedUnits {
                 "a whole number from -1000000000 to 1000000000, not 0",
             ))
         }
+    }
+
+    /// A change that adds these units; none for no units.
+    #[must_use]
+    pub fn adding(units: Units) -> Option<Self> {
+        let delta = i64::try_from(units.get()).ok()?;
+        Self::parse(delta).ok()
     }
 
     /// The change, negative for a withdrawal.

@@ -110,6 +110,16 @@ impl ShardIndex {
     /// The first shard; of a sale with one shard, the only one.
     pub const FIRST: Self = Self(0);
 
+    /// The shard with this number, if any sale may have it.
+    #[must_use]
+    pub const fn new(number: u16) -> Option<Self> {
+        if number < SHARDS_MAX {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
     /// The shard for a hash: the hash modulo the number of shards.
     #[must_use]
     pub fn of_hash(hash: u64, shards: ShardCount) -> Self {

@@ -6,6 +6,7 @@
 mod open;
 mod pass;
 mod registry;
+mod transfers;
 
 use crate::domain::{Epoch, Sale, ShardIndex};
 use crate::mirror::shard_of;
@@ -17,6 +18,9 @@ use crate::ports::{
 pub use open::{announce, lift_all, note_unpaid, set_gates};
 pub use pass::{PassPage, bring_adjustments, bring_closed_page, bring_live_page, bring_whole};
 pub use registry::publish_registry;
+pub use transfers::{
+    Memories, OpenTransfer, bring_transfers, end_transfer, memories, open_transfers,
+};
 
 /// Why a load stopped.
 #[derive(Debug, thiserror::Error)]

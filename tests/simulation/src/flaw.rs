@@ -59,7 +59,9 @@ pub enum Flaw {
     ClaimRevivesOutbox,
     /// 26: a job sets the stock to what SQL has available.
     SetCounters,
-    /// 27: orders expire although their payments may be missing.
+    /// 27: the entries of a transfer between shards are deleted when it is done.
+    ForgetTransfers,
+    /// 28: orders expire although their payments may be missing.
     ExpireFrozen,
 }
 
@@ -131,6 +133,13 @@ impl Flaw {
             Self::GateWithoutVersion => &[O::SoldWhileSuspended],
             Self::GateIsGuard => &[O::SoldUnderGuard],
             Self::ClaimRevivesOutbox => &[O::Stuck, O::NotSettled],
+            Self::ForgetTransfers => &[
+                O::Direction,
+                O::ShardSums,
+                O::Totals,
+                O::Rest,
+                O::FalseAlarm,
+            ],
             Self::ExpireFrozen => &[O::ExpiredFrozen],
             Self::SetCounters => &[O::Direction, O::ShardSums, O::Rejected, O::FalseAlarm],
         }

@@ -29,6 +29,8 @@ pub enum Oracle {
     AcceptedWithoutMessage,
     /// A winner's call with the same intent never hears a refusal.
     WinnerRefused,
+    /// "Sold out" is never said while a shard has had free units from before the call until its answer.
+    FalseSoldOut,
     /// No script of another epoch changes a shard.
     OldEpoch,
     /// A refused adjustment is remembered, and one that SQL contains already is never refused.
@@ -101,6 +103,8 @@ pub struct Seen {
     pub resumes: u32,
     /// Shards under guard, as the answers of the ledger told.
     pub guarded: BTreeSet<Shard>,
+    /// Since when each shard has free units without a break.
+    pub stocked_since: BTreeMap<Shard, UnixMillis>,
     /// First take of each order.
     pub takes: BTreeMap<OrderId, UnixMillis>,
     /// Claims granted: holder and end.

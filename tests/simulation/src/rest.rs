@@ -61,6 +61,7 @@ pub fn unrest(world: &World) -> Vec<String> {
             note(state.epoch != sale.epoch, "a shard of another epoch");
             note(state.guard != Guard::None && whole, "a guard");
             note(state.outbox_len() > 0, "outbox entries");
+            note(state.lent > 0, "a transfer");
             note(state.gate != sale.status.gate(), "a gate");
         });
         note(
@@ -116,8 +117,8 @@ pub async fn probe(world: &Arc<World>) {
     let (Ok(one), Ok(key)) = (Quantity::parse(1), IdempotencyKey::parse("probe")) else {
         return;
     };
-    // Two homes may share the stock unevenly, so there are more buyers than units.
-    for number in 0..64 {
+    // Whatever shard has it, every unit is found from every home; one answer may be that it is on its way.
+    for number in 0..usize::try_from(2 * left).unwrap_or(64) {
         if left == 0 {
             return;
         }
@@ -132,9 +133,11 @@ pub async fn probe(world: &Arc<World>) {
             left -= 1;
         }
     }
-    world.stage.watch.broken(Oracle::Undersold, || {
-        format!("{left} units cannot be bought")
-    });
+    if left > 0 {
+        world.stage.watch.broken(Oracle::Undersold, || {
+            format!("{left} units cannot be bought")
+        });
+    }
 }
 
 /// Every invariant of a loaded sale.

@@ -140,6 +140,8 @@ pub enum DisasterKind {
     LostTail {
         /// So much of them.
         tail_ms: u64,
+        /// Of one primary of a cluster only.
+        one_shard: bool,
     },
     /// Redis restarts empty.
     LostAll,
@@ -241,7 +243,7 @@ impl Scenario {
         let buyers = dice.range(4, 12);
         let mut scenario = Self {
             seed,
-            shards: dice.range(1, 2),
+            shards: dice.range(1, 3),
             stock,
             limit,
             payment_window_s: dice.pick(&[5, 20, 60, 180, 600]),
@@ -382,6 +384,7 @@ impl Scenario {
             let kind = match dice.range(0, 9) {
                 0..=2 => DisasterKind::LostTail {
                     tail_ms: dice.range(5, 30_000),
+                    one_shard: dice.one_in(2),
                 },
                 3 => DisasterKind::LostAll,
                 4 => DisasterKind::LostShard,

@@ -163,6 +163,7 @@ impl World {
             ledger: MemoryLedger::new(Arc::new(clock)).with_page_rows(scenario.page_rows),
             store: MemoryStore::new(clock),
             queue: MemoryQueue::new(clock),
+            clock,
             watch,
             flaws,
             shards: shards_of(&sale, scenario.shards),

@@ -1,7 +1,7 @@
 //! The invocations that are cut.
 
 use admin::Admin;
-use deduct::{Buy, Deduct};
+use deduct::{Buy, Deduct, SoldOut};
 use expire::Expire;
 use orders::{GoodsCache, Orders};
 use preheat::Preheat;
@@ -33,6 +33,8 @@ const RUNS_MAX: u32 = 4;
 pub enum Flow {
     /// A buyer's first call.
     Buy,
+    /// A buyer's first call, while all units are on another shard than hers.
+    Borrow,
     /// Her call again: the first one's claim is over, and nothing was sent.
     Replay,
     /// A reading of an order that is still on its way.
@@ -106,8 +108,9 @@ pub fn person() -> Actor {
 
 impl Flow {
     /// Every one.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Buy,
+        Self::Borrow,
         Self::Replay,
         Self::Read,
         Self::Settle,
@@ -140,7 +143,7 @@ impl Flow {
         let order = order_of(&sale, &first);
         let deadline = SystemClock.now().plus(DEADLINE_MS);
         match self {
-            Self::Buy | Self::Replay => said(&buy(hands, &sale, 1).await),
+            Self::Buy | Self::Borrow | Self::Replay => said(&buy(hands, &sale, 1).await),
             Self::Read => said(&orders(hands).order(&sale, &first, order).await),
             Self::Settle => {
                 let settle = Settle {
@@ -218,6 +221,7 @@ pub async fn buy(hands: &Hands, sale: &SaleId, number: u32) -> deduct::Outcome {
         clock: SystemClock,
         ids: SystemIds,
         routes: Routes::default(),
+        sold_out: SoldOut::default(),
         rate: None,
     };
     let buyer_id = buyer(number);

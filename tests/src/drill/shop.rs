@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use admin::{Admin, Handler as AdminHandler};
-use deduct::{Deduct, Handler as DeductHandler};
+use deduct::{Deduct, Handler as DeductHandler, SoldOut};
 use flashsale::local::postgres::{LocalPostgres, PostgresOptions};
 use flashsale::tokens::{LOCAL_AUDIENCE, LOCAL_ISSUER, LocalKeys, SCOPE_BUY, SCOPE_OPERATE};
 use preheat::Preheat;
@@ -96,6 +96,7 @@ impl Shop {
                     clock: SystemClock,
                     ids: SystemIds,
                     routes: Routes::default(),
+                    sold_out: SoldOut::default(),
                     rate: None,
                 },
                 tokens: tokens(),

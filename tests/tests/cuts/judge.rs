@@ -144,7 +144,7 @@ async fn promise(world: &World, flow: Flow, sale: &SaleId) -> Vec<String> {
     let row = world.hands.store.sale(sale).await.unwrap().unwrap();
     let stock = |delta: i64| STOCK.cast_signed() + delta;
     let (orders, total, status): (&[OrderStatus], i64, SaleStatus) = match flow {
-        Flow::Buy | Flow::Replay | Flow::Read | Flow::Redrive => {
+        Flow::Buy | Flow::Borrow | Flow::Replay | Flow::Read | Flow::Redrive => {
             (&[AwaitingPayment], stock(0), SaleStatus::Open)
         }
         Flow::Settle => (&[AwaitingPayment; 3], stock(0), SaleStatus::Open),

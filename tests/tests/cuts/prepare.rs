@@ -6,9 +6,10 @@ use shared::{
         AdjustmentId, BodyHash, ExpiryMessage, Gate, IdempotencyKey, OrderId, OrderMessage,
         Quantity, SaleId, SalePlan, SaleTransition, SignedUnits, UnixMillis, Version,
     },
+    loading::{OpenTransfer, end_transfer},
     ports::{
         Adjustment, AdjustmentState, CloseOutcome, DeductCall, DeductReply, GateChange, IdSource,
-        OrderStore, SaleStore, StockLedger, SystemIds,
+        LendReply, OrderStore, SaleStore, StockLedger, SystemIds,
     },
     routes::home_shard,
 };
@@ -46,6 +47,7 @@ pub async fn prepare(world: &World, flow: Flow, name: &str) -> Task {
     let mut dead_letters = world.addresses.orders.clone();
     match flow {
         Flow::Buy | Flow::Plan | Flow::Preheat | Flow::Schedule => {}
+        Flow::Borrow => empty_home(world, &sale, 1).await,
         Flow::Replay | Flow::Read | Flow::Void => {
             hold(world, &sale, 1).await;
         }
@@ -163,6 +165,30 @@ async fn newer_gate(world: &World, sale: &SaleId) {
     };
     let shard = shared::mirror::shard_of(&row, shared::domain::ShardIndex::FIRST);
     world.hands.ledger.set_gate(&shard, &change).await.unwrap();
+}
+
+/// Every unit of a buyer's shard goes to the other one.
+async fn empty_home(world: &World, sale: &SaleId, number: u32) {
+    let row = world.hands.store.sale(sale).await.unwrap().unwrap();
+    let home = buyer(number).home_shard(row.plan.shards);
+    let from = shared::mirror::shard_of(&row, home);
+    let stock = world.hands.ledger.snapshot(&from).await.unwrap().stock;
+    let to = row.plan.shards.indexes().find(|index| *index != home);
+    let transfer = OpenTransfer {
+        id: AdjustmentId::transfer(home, to.unwrap(), SystemIds.call_id(), 0),
+        from: home,
+        to: to.unwrap(),
+        units: SignedUnits::adding(stock).unwrap(),
+    };
+    let lent = world
+        .hands
+        .ledger
+        .lend(&from, row.epoch, &transfer.id, stock)
+        .await;
+    assert_eq!(lent.unwrap(), LendReply::Lent);
+    end_transfer(&world.hands.ledger, &row, &transfer)
+        .await
+        .unwrap();
 }
 
 /// A buyer's units are held; the message that her call did not send.

@@ -105,6 +105,7 @@ impl StockLedger for FlakyLedger {
         confirm(shard: &Shard, epoch: Epoch, rows: &[ConfirmRow]) -> Vec<ConfirmReply>;
         release(shard: &Shard, epoch: Epoch, rows: &[ReleaseRow]) -> Vec<ReleaseReply>;
         adjust(shard: &Shard, epoch: Epoch, id: &AdjustmentId, delta: SignedUnits, owed: bool) -> AdjustReply;
+        lend(shard: &Shard, epoch: Epoch, id: &AdjustmentId, units: Units) -> LendReply;
         set_gate(shard: &Shard, change: &GateChange) -> GateReply;
         raise_guard(shard: &Shard, epoch: Epoch, guard: Guard) -> ();
         lift_guard(shard: &Shard, epoch: Epoch, guard: Guard, pass_began: UnixMillis) -> LiftReply;
@@ -116,7 +117,7 @@ impl StockLedger for FlakyLedger {
         record(shard: &Shard, buyer: &BuyerId) -> Option<OrderRecord>;
         records(shard: &Shard, cursor: Option<u64>) -> Page<(BuyerId, OrderRecord)>;
         outbox(shard: &Shard, cursor: Option<u64>) -> Page<(BuyerId, OrderRecord)>;
-        adjustments(shard: &Shard) -> Vec<(AdjustmentId, SignedUnits, bool)>;
+        adjustments(shard: &Shard) -> Vec<Remembered>;
         registered(sale: &SaleId) -> Registered;
         write_registry(entries: &[(SaleId, RegistryEntry)]) -> ();
         retire(sale: &SaleId, shards: ShardCount, ttl_ms: u64) -> ();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admin::{Admin, Handler as AdminHandler};
-use deduct::{Deduct, Handler as DeductHandler};
+use deduct::{Deduct, Handler as DeductHandler, SoldOut};
 use flashsale::tokens::{LocalKeys, SCOPE_BUY, SCOPE_OPERATE};
 use orders::{GoodsCache, Handler as OrdersHandler, Orders};
 use preheat::Preheat;
@@ -108,6 +108,7 @@ impl Shop {
                 clock: clock.clone(),
                 ids: ids.clone(),
                 routes: Routes::default(),
+                sold_out: SoldOut::default(),
                 rate: Some(RateLimit {
                     max: 1_000,
                     window_ms: RATE_WINDOW_MS,

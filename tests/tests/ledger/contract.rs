@@ -15,6 +15,7 @@ async fn every_promise<L: StockLedger>(ledger: &L) {
     buying::an_order_lives_once(ledger).await;
     repair::what_sql_sold_is_adopted_even_without_stock(ledger).await;
     repair::adjustments_happen_once_and_refusals_are_remembered(ledger).await;
+    repair::units_are_lent_once_and_stay_lent_until_the_other_has_them(ledger).await;
     repair::guards_gates_and_loads_keep_their_order(ledger).await;
 }
 

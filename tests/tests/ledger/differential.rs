@@ -17,6 +17,8 @@ enum Op {
     Confirm(Vec<(u64, u64, u64)>),
     Release(Vec<(u64, u64)>),
     Adjust(u64, i64, bool),
+    Lend(u64, u64),
+    Transfer(u64, i64),
     Gate(GateChange),
     Raise(Guard),
     Lift(Guard, bool),
@@ -69,7 +71,13 @@ fn random_op(rng: &mut StdRng, shard: &Shard, epoch: Epoch) -> Op {
                 .map(|_| (rng.random_range(0..4), rng.random_range(0..2)));
             Op::Release(rows.collect())
         }
-        78..84 => {
+        78..80 => Op::Lend(rng.random_range(0..3), rng.random_range(1..=2)),
+        80..81 => {
+            let size = rng.random_range(1..=2);
+            let delta = if rng.random_bool(0.7) { -size } else { size };
+            Op::Transfer(rng.random_range(0..3), delta)
+        }
+        81..84 => {
             let size = rng.random_range(1..=4);
             let delta = if rng.random_bool(0.5) { size } else { -size };
             Op::Adjust(rng.random_range(0..6), delta, rng.random_bool(0.3))
@@ -133,6 +141,15 @@ async fn run<L: StockLedger>(ledger: &L, shard: &Shard, epoch: Epoch, op: &Op) -
             let delta = SignedUnits::parse(*delta).unwrap();
             format!("{:?}", ledger.adjust(shard, epoch, &id, delta, *owed).await)
         }
+        Op::Lend(id, count) => {
+            let (id, count) = (transfer(*id), units(*count));
+            format!("{:?}", ledger.lend(shard, epoch, &id, count).await)
+        }
+        Op::Transfer(id, delta) => {
+            let delta = SignedUnits::parse(*delta).unwrap();
+            let id = transfer(*id);
+            format!("{:?}", ledger.adjust(shard, epoch, &id, delta, true).await)
+        }
         Op::Gate(change) => format!("{:?}", ledger.set_gate(shard, change).await),
         Op::Raise(guard) => format!("{:?}", ledger.raise_guard(shard, epoch, *guard).await),
         Op::Lift(guard, later) => {
@@ -153,6 +170,11 @@ async fn run<L: StockLedger>(ledger: &L, shard: &Shard, epoch: Epoch, op: &Op) -
             format!("{:?}", ledger.raise_route(&shard.sale_id, route).await)
         }
     }
+}
+
+fn transfer(number: u64) -> AdjustmentId {
+    let other = ShardIndex::new(1).unwrap();
+    AdjustmentId::transfer(ShardIndex::FIRST, other, call_id(number), 0)
 }
 
 /// Everything that can be read of the shard.

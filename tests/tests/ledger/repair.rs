@@ -68,19 +68,92 @@ pub async fn adjustments_happen_once_and_refusals_are_remembered<L: StockLedger>
     let mut known = ledger.adjustments(&shard).await.unwrap();
     known.sort();
     let wanted = [
-        ("big", -10, true),
-        ("minus", -9, false),
-        ("more", 6, true),
-        ("plus", 3, true),
+        ("big", -10, Standing::Applied),
+        ("minus", -9, Standing::Refused),
+        ("more", 6, Standing::Applied),
+        ("plus", 3, Standing::Applied),
     ];
     assert_eq!(
         known,
-        wanted.map(|(name, delta, applied)| (id(name), by(delta), applied))
+        wanted.map(|(name, delta, standing)| Remembered {
+            id: id(name),
+            delta: by(delta),
+            standing
+        })
     );
     let stale = ledger
         .adjust(&shard, Epoch::new(9), &id("x"), by(1), true)
         .await;
     assert!(matches!(stale, Err(LedgerError::StaleEpoch { current }) if current == EPOCH));
+}
+
+/// Stock, lent and total.
+async fn lending<L: StockLedger>(ledger: &L, shard: &Shard) -> [u64; 3] {
+    let now = ledger.snapshot(shard).await.unwrap();
+    [now.stock.get(), now.lent.get(), now.total.get()]
+}
+
+pub async fn units_are_lent_once_and_stay_lent_until_the_other_has_them<L: StockLedger>(
+    ledger: &L,
+) {
+    let shard = shard("lend");
+    load(ledger, &shard, 5, 5).await;
+    let id = |round| {
+        let other = ShardIndex::new(1).unwrap();
+        AdjustmentId::transfer(ShardIndex::FIRST, other, call_id(7), round)
+    };
+    let lend = |round, count| {
+        let (shard, id) = (shard.clone(), id(round));
+        async move { ledger.lend(&shard, EPOCH, &id, units(count)).await }
+    };
+    let adjust = |round, delta| {
+        let (shard, id) = (shard.clone(), id(round));
+        let delta = SignedUnits::parse(delta).unwrap();
+        async move { ledger.adjust(&shard, EPOCH, &id, delta, true).await }
+    };
+    assert_eq!(lend(0, 6).await.unwrap(), LendReply::Short);
+    assert_eq!(lend(0, 3).await.unwrap(), LendReply::Lent);
+    assert_eq!(lend(0, 3).await.unwrap(), LendReply::Lent);
+    assert_eq!(lending(ledger, &shard).await, [2, 3, 5]);
+    for wrong in [
+        lend(0, 2).await.err(),
+        adjust(0, -2).await.err(),
+        adjust(0, 3).await.err(),
+    ] {
+        assert!(
+            matches!(wrong, Some(LedgerError::Protocol { .. })),
+            "{wrong:?}"
+        );
+    }
+    let known = ledger.adjustments(&shard).await.unwrap();
+    assert_eq!(known[0].standing, Standing::Lent);
+    assert_eq!(known[0].delta.get(), -3);
+    assert_eq!(
+        known[0].id.between(),
+        Some((ShardIndex::FIRST, ShardIndex::new(1).unwrap()))
+    );
+    assert_eq!(adjust(0, -3).await.unwrap(), AdjustReply::Applied);
+    assert_eq!(adjust(0, -3).await.unwrap(), AdjustReply::AlreadyApplied);
+    assert_eq!(lend(0, 3).await.unwrap(), LendReply::Lent);
+    assert_eq!(lending(ledger, &shard).await, [2, 0, 2]);
+    // A giver that forgot the loan owes it.
+    assert_eq!(adjust(1, -2).await.unwrap(), AdjustReply::Applied);
+    assert_eq!(lending(ledger, &shard).await, [0, 0, 0]);
+    // The taker, whose last unit came from elsewhere, sells it.
+    assert_eq!(adjust(2, 1).await.unwrap(), AdjustReply::Applied);
+    reserved(ledger, &call(&shard, 1, 1, 1, 1)).await;
+    assert_eq!(adjust(3, 4).await.unwrap(), AdjustReply::Applied);
+    ledger
+        .raise_guard(&shard, EPOCH, Guard::Recovering)
+        .await
+        .unwrap();
+    assert_eq!(lend(4, 1).await.unwrap(), LendReply::Guarded);
+    assert_eq!(lending(ledger, &shard).await, [4, 0, 5]);
+    let stale = ledger.lend(&shard, Epoch::new(9), &id(5), units(1)).await;
+    assert!(matches!(stale, Err(LedgerError::StaleEpoch { current }) if current == EPOCH));
+    let unknown = crate::fixture::shard("lend-nowhere");
+    let unknown = ledger.lend(&unknown, EPOCH, &id(5), units(1)).await;
+    assert!(matches!(unknown, Err(LedgerError::NotLoaded)));
 }
 
 pub async fn guards_gates_and_loads_keep_their_order<L: StockLedger>(ledger: &L) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admin::{Admin, Handler as AdminHandler};
-use deduct::{Deduct, Handler as DeductHandler};
+use deduct::{Deduct, Handler as DeductHandler, SoldOut};
 use flashsale::local::postgres::{LocalPostgres, PostgresOptions};
 use flashsale::local::redis::LocalRedis;
 use flashsale::tokens::{LOCAL_AUDIENCE, LOCAL_ISSUER, LocalKeys, SCOPE_BUY, SCOPE_OPERATE};
@@ -70,6 +70,7 @@ impl Shop {
                     clock: SystemClock,
                     ids: SystemIds,
                     routes: Routes::default(),
+                    sold_out: SoldOut::default(),
                     rate: None,
                 },
                 tokens: tokens(),

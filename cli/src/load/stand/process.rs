@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use deduct::{Buy, Deduct, Handler, Outcome, Refusal};
+use deduct::{Buy, Deduct, Handler, Outcome, Refusal, SoldOut};
 use lambda_http::{
     Body,
     http::{HeaderName, HeaderValue, Method, header},
@@ -202,6 +202,7 @@ fn buy_function(
             clock: SystemClock,
             ids: SystemIds,
             routes: Routes::default(),
+            sold_out: SoldOut::default(),
             rate: None,
         },
         tokens: TokenVerifier::new(&tokens).map_err(wrong)?,

@@ -129,8 +129,15 @@ where
         for (index, _) in survivors {
             match self.ledger.adjustments(&shard_of(sale, *index)).await {
                 Ok(known) => {
-                    for (id, delta, _) in known.into_iter().filter(|(_, _, applied)| *applied) {
-                        applied.entry(id).or_default().push((*index, delta));
+                    // Transfers end with the load: the new one shares out what SQL has.
+                    let of_sql = known
+                        .into_iter()
+                        .filter(|entry| entry.applied() && entry.id.between().is_none());
+                    for entry in of_sql {
+                        applied
+                            .entry(entry.id)
+                            .or_default()
+                            .push((*index, entry.delta));
                     }
                 }
                 Err(LedgerError::NotLoaded) => {}

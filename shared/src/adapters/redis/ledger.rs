@@ -17,8 +17,9 @@ use crate::domain::{
 };
 use crate::ports::{
     AdjustReply, ClaimReply, ConfirmReply, ConfirmRow, DeductCall, DeductReply, GateChange,
-    GateReply, LedgerResult, LiftReply, Page, PreheatCall, PreheatReply, Registered, RegistryEntry,
-    ReleaseReply, ReleaseRow, RouteReading, RouteReply, Shard, ShardSnapshot, StockLedger,
+    GateReply, LedgerResult, LendReply, LiftReply, Page, PreheatCall, PreheatReply, Registered,
+    RegistryEntry, ReleaseReply, ReleaseRow, Remembered, RouteReading, RouteReply, Shard,
+    ShardSnapshot, StockLedger,
 };
 
 /// The ledger on a Redis or Valkey server or cluster. It connects at its first call; clones share the
@@ -111,6 +112,25 @@ impl StockLedger for RedisLedger {
             "already_applied" => Ok(AdjustReply::AlreadyApplied),
             "already_refused" => Ok(AdjustReply::AlreadyRefused),
             other => Err(common("adjust", other)),
+        }
+    }
+
+    async fn lend(
+        &self,
+        shard: &Shard,
+        epoch: Epoch,
+        id: &AdjustmentId,
+        units: Units,
+    ) -> LedgerResult<LendReply> {
+        let keys = [keys::sale(shard), keys::adjust(shard)];
+        let (epoch, units) = (epoch.get().to_string(), units.get().to_string());
+        let args = [epoch.as_str(), id.as_str(), &units];
+        let value = self.connection.script(&scripts::LEND, &keys, &args).await?;
+        match Reply::words("lend", value)?.as_str() {
+            "lent" => Ok(LendReply::Lent),
+            "short" => Ok(LendReply::Short),
+            "guarded" => Ok(LendReply::Guarded),
+            other => Err(common("lend", other)),
         }
     }
 
@@ -235,10 +255,7 @@ impl StockLedger for RedisLedger {
         reads::outbox(&self.connection, shard, cursor).await
     }
 
-    async fn adjustments(
-        &self,
-        shard: &Shard,
-    ) -> LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>> {
+    async fn adjustments(&self, shard: &Shard) -> LedgerResult<Vec<Remembered>> {
         reads::adjustments(&self.connection, shard).await
     }
 

@@ -14,7 +14,8 @@ use crate::domain::{
 };
 use crate::limits::PAGE_ROWS;
 use crate::ports::{
-    LedgerError, LedgerResult, Page, Registered, RegistryEntry, RouteReading, Shard, ShardSnapshot,
+    LedgerError, LedgerResult, Page, Registered, RegistryEntry, Remembered, RouteReading, Shard,
+    ShardSnapshot, Standing,
 };
 
 /// The field that every registry has, so that one without sales is not mistaken for one that is not there.
@@ -212,7 +213,7 @@ fn parse_buyer(action: &'static str, text: &str) -> LedgerResult<BuyerId> {
 pub(super) async fn adjustments(
     connection: &Connection,
     shard: &Shard,
-) -> LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>> {
+) -> LedgerResult<Vec<Remembered>> {
     const ACTION: &str = "adjustments";
     let mut pipe = redis::pipe();
     pipe.atomic()
@@ -227,14 +228,18 @@ pub(super) async fn adjustments(
         .into_iter()
         .map(|(id, text)| {
             let (word, delta) = text.split_once(' ').unwrap_or((&text, ""));
-            let delta = delta.parse().map_err(|_| unexpected(ACTION, &text))?;
-            let delta = SignedUnits::parse(delta).map_err(|error| invalid(ACTION, &error))?;
-            let applied = match word {
-                "a" => true,
-                "r" => false,
+            let delta: i64 = delta.parse().map_err(|_| unexpected(ACTION, &text))?;
+            let (standing, delta) = match word {
+                "a" => (Standing::Applied, delta),
+                "r" => (Standing::Refused, delta),
+                "l" => (Standing::Lent, -delta),
                 _ => return Err(unexpected(ACTION, &text)),
             };
-            Ok((AdjustmentId::from_store(id), delta, applied))
+            Ok(Remembered {
+                id: AdjustmentId::from_store(id),
+                delta: SignedUnits::parse(delta).map_err(|error| invalid(ACTION, &error))?,
+                standing,
+            })
         })
         .collect()
 }

@@ -88,6 +88,7 @@ scripts! {
     CONFIRM "confirm" ["sale" "orders"] ["epoch" "rows+"];
     RELEASE "release" ["sale" "orders"] ["epoch" "rows+"];
     ADJUST "adjust" ["sale" "adjust"] ["epoch" "id" "delta" "owed"];
+    LEND "lend" ["sale" "adjust"] ["epoch" "id" "units"];
     GATE "gate" ["sale"] ["version" "gate" "limit" "opens_ms" "closes_ms"];
     GUARD "guard" ["sale"] ["epoch" "action" "guard" "pass_began_ms"];
     PREHEAT "preheat" ["sale" "orders" "adjust"]

@@ -197,6 +197,47 @@ pub enum AdjustReply {
     AlreadyRefused,
 }
 
+/// What `lend` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LendReply {
+    /// They are taken for the other shard, now or by an earlier call.
+    Lent,
+    /// Fewer are free. Nothing is remembered.
+    Short,
+    /// A guard is raised: what the shard has may be wrong.
+    Guarded,
+}
+
+/// An adjustment as a shard remembers it, until the sale is settled.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Remembered {
+    /// The adjustment.
+    pub id: AdjustmentId,
+    /// The change that was asked for.
+    pub delta: SignedUnits,
+    /// What became of it.
+    pub standing: Standing,
+}
+
+/// What became of an adjustment on a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Done.
+    Applied,
+    /// Refused for want of stock, for ever.
+    Refused,
+    /// Lent to another shard, which is not known to have the units.
+    Lent,
+}
+
+impl Remembered {
+    /// Whether it is in the shard's total.
+    #[must_use]
+    pub fn applied(&self) -> bool {
+        self.standing == Standing::Applied
+    }
+}
+
 /// A new gate, from the sale's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GateChange {

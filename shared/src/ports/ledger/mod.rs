@@ -98,8 +98,8 @@ pub trait StockLedger: Send + Sync {
         rows: &[ReleaseRow],
     ) -> impl Future<Output = LedgerResult<Vec<ReleaseReply>>> + Send;
 
-    /// Changes the stock once per id. `owed`: SQL contains it already, so it is never refused, and what is
-    /// missing becomes debt.
+    /// Changes the stock once per id. `owed`: SQL, or another shard, contains it already, so it is never refused, and
+    /// what is missing becomes debt.
     fn adjust(
         &self,
         shard: &Shard,
@@ -108,6 +108,17 @@ pub trait StockLedger: Send + Sync {
         delta: SignedUnits,
         owed: bool,
     ) -> impl Future<Output = LedgerResult<AdjustReply>> + Send;
+
+    /// Takes units from a shard for another one, once per id. Whoever is answered `Lent` goes on with [`Self::adjust`] of
+    /// as many on the other shard, then of as many fewer on this one, both owed and under the same id; reconcile does it
+    /// for whoever could not.
+    fn lend(
+        &self,
+        shard: &Shard,
+        epoch: Epoch,
+        id: &AdjustmentId,
+        units: Units,
+    ) -> impl Future<Output = LedgerResult<LendReply>> + Send;
 
     /// Sets the gate. Accepted whatever the epoch, so that a suspend always bites.
     fn set_gate(
@@ -180,11 +191,11 @@ pub trait StockLedger: Send + Sync {
         cursor: Option<u64>,
     ) -> impl Future<Output = LedgerResult<Page<(BuyerId, OrderRecord)>>> + Send;
 
-    /// Every adjustment that the shard remembers, and whether it was applied.
+    /// Every adjustment that the shard remembers, transfers between shards included.
     fn adjustments(
         &self,
         shard: &Shard,
-    ) -> impl Future<Output = LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>>> + Send;
+    ) -> impl Future<Output = LedgerResult<Vec<Remembered>>> + Send;
 
     /// What the registry says of a sale.
     fn registered(&self, sale: &SaleId) -> impl Future<Output = LedgerResult<Registered>> + Send;

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, PoisonError};
 
-use deduct::{Buy, Deduct, Outcome, Refusal};
+use deduct::{Buy, Deduct, Outcome, Refusal, SoldOut};
 use shared::{
-    domain::{BodyHash, BuyerId, Currency, Money, OrderId, Quantity, RecordState},
-    limits::DEDUCT_FUNCTION_TIMEOUT_MS,
+    domain::{BodyHash, BuyerId, Currency, Money, OrderId, Quantity, RecordState, UnixMillis},
+    limits::{DEDUCT_FUNCTION_TIMEOUT_MS, SOLD_OUT_MEMORY_MS},
     routes::Routes,
 };
 use tokio::task::JoinError;
@@ -95,6 +95,7 @@ fn open_shop(world: &World) -> Shop {
                 clock: hands.clock,
                 ids: hands.ids,
                 routes: Routes::default(),
+                sold_out: SoldOut::default(),
                 rate: None,
             }),
         }
@@ -112,6 +113,7 @@ pub async fn buy(world: &Arc<World>, want: &Want) -> Heard {
         body_hash: BodyHash::of(&want.quantity.get().to_be_bytes()),
     };
     let deduct = Arc::clone(&shop.deduct);
+    let asked_at = world.now();
     let answer = world
         .request(&shop.process, DEDUCT_FUNCTION_TIMEOUT_MS, async move {
             deduct.run(&request).await
@@ -138,7 +140,12 @@ pub async fn buy(world: &Arc<World>, want: &Want) -> Heard {
         }
         Outcome::Unknown { .. } => Heard::Unknown,
         Outcome::Busy { .. } => Heard::Busy,
-        Outcome::Refused(refusal) => Heard::Refused(refusal),
+        Outcome::Refused(refusal) => {
+            if matches!(refusal, Refusal::SoldOut { .. }) {
+                check_sold_out(world, asked_at);
+            }
+            Heard::Refused(refusal)
+        }
     };
     world
         .idle
@@ -146,6 +153,26 @@ pub async fn buy(world: &Arc<World>, want: &Want) -> Heard {
         .unwrap_or_else(PoisonError::into_inner)
         .push(shop);
     heard
+}
+
+/// "Sold out", said while some shard has had free units for longer than the call took.
+fn check_sold_out(world: &World, asked_at: UnixMillis) {
+    let watch = &world.stage.watch;
+    let before = asked_at.minus(SOLD_OUT_MEMORY_MS);
+    if watch.lost_since(before) {
+        return;
+    }
+    let stocked = watch
+        .seen()
+        .stocked_since
+        .iter()
+        .find(|(_, since)| **since < before)
+        .map(|(shard, since)| (shard.index.get(), *since));
+    if let Some((shard, since)) = stocked {
+        watch.broken(Oracle::FalseSoldOut, || {
+            format!("shard {shard} has free units since {}", since.get())
+        });
+    }
 }
 
 fn confirmed(world: &World, want: &Want) -> bool {

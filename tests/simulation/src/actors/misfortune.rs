@@ -14,7 +14,7 @@ use crate::{
 pub async fn strike(world: Arc<World>, disaster: Disaster) {
     let (network, stage) = (&world.network, &world.stage);
     match disaster.kind {
-        DisasterKind::LostTail { tail_ms } => {
+        DisasterKind::LostTail { tail_ms, one_shard } => {
             world.at(disaster.at_ms.saturating_sub(tail_ms)).await;
             let losses_before = stage.watch.seen().losses.len();
             let earlier = stage.ledger.snapshot_state();
@@ -24,10 +24,18 @@ pub async fn strike(world: Arc<World>, disaster: Disaster) {
                 return;
             }
             network.count(Fault::LostTail);
-            network.tell(|| format!("Redis loses the last {tail_ms} ms"));
-            stage.lose(world.now(), Fault::LostTail, || {
-                stage.ledger.restore_state(earlier);
-            });
+            if one_shard {
+                let at = usize::try_from(network.below(stage.shards.len() as u64)).unwrap_or(0);
+                network.tell(|| format!("Redis loses the last {tail_ms} ms of shard {at}"));
+                stage.lose(world.now(), Fault::LostTail, || {
+                    stage.ledger.restore_shard(&stage.shards[at], &earlier);
+                });
+            } else {
+                network.tell(|| format!("Redis loses the last {tail_ms} ms"));
+                stage.lose(world.now(), Fault::LostTail, || {
+                    stage.ledger.restore_state(earlier);
+                });
+            }
         }
         DisasterKind::LostAll => {
             world.at(disaster.at_ms).await;

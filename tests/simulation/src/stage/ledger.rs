@@ -9,9 +9,9 @@ use shared::{
     },
     ports::{
         AdjustReply, ClaimReply, ConfirmReply, ConfirmRow, DeductCall, DeductReply, Existing,
-        GateChange, GateReply, LedgerError, LedgerResult, LiftReply, Page, PreheatCall,
-        PreheatReply, Registered, RegistryEntry, ReleaseReply, ReleaseRow, RouteReading,
-        RouteReply, Shard, ShardSnapshot, StockLedger,
+        GateChange, GateReply, LedgerError, LedgerResult, LendReply, LiftReply, Page, PreheatCall,
+        PreheatReply, Registered, RegistryEntry, ReleaseReply, ReleaseRow, Remembered,
+        RouteReading, RouteReply, Shard, ShardSnapshot, StockLedger,
     },
 };
 
@@ -100,7 +100,7 @@ impl StockLedger for StageLedger {
             }
             _ => {}
         }
-        self.0.check_direction();
+        self.0.see_units();
         Ok(reply)
     }
 
@@ -159,7 +159,7 @@ impl StockLedger for StageLedger {
                 }
             });
         }
-        self.0.check_direction();
+        self.0.see_units();
         Ok(replies)
     }
 
@@ -185,7 +185,7 @@ impl StockLedger for StageLedger {
                 }
             }
         }
-        self.0.check_direction();
+        self.0.see_units();
         Ok(replies)
     }
 
@@ -202,12 +202,40 @@ impl StockLedger for StageLedger {
         let reply = self.0.ledger.adjust(shard, used, id, delta, asked).await?;
         self.see_epoch(shard, epoch);
         self.see_adjust(shard, id, owed, reply);
+        if let Some((_, taker)) = id.between()
+            && delta.get() < 0
+            && self.has(Flaw::ForgetTransfers)
+        {
+            for index in [shard.index, taker] {
+                let shard = Shard {
+                    index,
+                    ..shard.clone()
+                };
+                self.0.ledger.tamper(&shard, |state| {
+                    state.adjustments.remove(id);
+                });
+            }
+        }
         if reply == AdjustReply::Refused && self.has(Flaw::ForgetRefusals) {
             self.0.ledger.tamper(shard, |state| {
                 state.adjustments.remove(id);
             });
         }
-        self.0.check_direction();
+        self.0.see_units();
+        Ok(reply)
+    }
+
+    async fn lend(
+        &self,
+        shard: &Shard,
+        epoch: Epoch,
+        id: &AdjustmentId,
+        units: Units,
+    ) -> LedgerResult<LendReply> {
+        let used = self.epoch_for(shard, epoch);
+        let reply = self.0.ledger.lend(shard, used, id, units).await?;
+        self.see_epoch(shard, epoch);
+        self.0.see_units();
         Ok(reply)
     }
 
@@ -269,7 +297,7 @@ impl StockLedger for StageLedger {
                 // A new load has no memory of what an older one refused; SQL has.
                 seen.refused.retain(|(shard, _)| *shard != call.shard);
             }
-            self.0.check_direction();
+            self.0.see_units();
         }
         Ok(reply)
     }
@@ -314,10 +342,7 @@ impl StockLedger for StageLedger {
         Ok(page)
     }
 
-    async fn adjustments(
-        &self,
-        shard: &Shard,
-    ) -> LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>> {
+    async fn adjustments(&self, shard: &Shard) -> LedgerResult<Vec<Remembered>> {
         self.0.ledger.adjustments(shard).await
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use shared::{
     adapters::memory::QueueName,
     domain::{
-        BuyerId, Guard, Order, OrderId, OrderMessage, OrderRecord, RecordState, RejectReason, Sale,
-        UnixMillis,
+        AdjustmentId, BuyerId, Guard, Order, OrderId, OrderMessage, OrderRecord, RecordState,
+        RejectReason, Sale, UnixMillis,
     },
 };
 
@@ -15,6 +15,7 @@ use crate::{
     oracle::{Loss, Oracle},
     wire::Fault,
 };
+use shared::ports::Clock;
 
 /// A record's units.
 #[must_use]
@@ -72,6 +73,26 @@ impl Stage {
             });
         }
         found
+    }
+
+    /// What every change of a shard must keep, and which shards have free units after it.
+    pub fn see_units(&self) {
+        self.see_stock();
+        self.check_direction();
+    }
+
+    fn see_stock(&self) {
+        let now = self.clock.now();
+        let mut seen = self.watch.seen();
+        for shard in &self.shards {
+            let mut free = 0;
+            self.ledger.tamper(shard, |state| free = state.stock);
+            if free > 0 {
+                seen.stocked_since.entry(shard.clone()).or_insert(now);
+            } else {
+                seen.stocked_since.remove(shard);
+            }
+        }
     }
 
     /// The direction rule, while no store lost anything.
@@ -145,7 +166,9 @@ impl Stage {
     pub fn lose(&self, now: UnixMillis, kind: Fault, act: impl FnOnce()) {
         let before = self.records();
         let total_before = self.total_in_ledger();
+        let received_before = self.received();
         act();
+        self.see_stock();
         let after = self.records();
         let sql = kind == Fault::SqlRestored;
         // A message in flight may be one whose commit SQL has forgotten, now or in an earlier restore: whoever
@@ -175,6 +198,13 @@ impl Stage {
                 .map(|(_, record)| units_of(record))
                 .sum::<u64>();
             seen.units_lost += self.total_in_ledger().saturating_sub(total_before);
+            // A late copy may bring what a shard forgot to have received, though the giver forgot it too.
+            let received = self.received();
+            seen.units_lost += received_before
+                .iter()
+                .filter(|(transfer, _)| !received.contains_key(*transfer))
+                .map(|(_, units)| units)
+                .sum::<u64>();
         }
         let gone: Vec<OrderId> = seen
             .accepted
@@ -207,12 +237,28 @@ impl Stage {
         refused && after.is_none()
     }
 
-    /// Units that the shards think they have.
+    /// Units of each transfer that a shard remembers to have received.
+    fn received(&self) -> BTreeMap<AdjustmentId, u64> {
+        let mut all = BTreeMap::new();
+        for shard in &self.shards {
+            self.ledger.tamper(shard, |state| {
+                let got = state
+                    .adjustments
+                    .iter()
+                    .filter(|(id, (delta, _))| id.between().is_some() && delta.get() > 0);
+                all.extend(got.map(|(id, (delta, _))| (id.clone(), delta.size().get())));
+            });
+        }
+        all
+    }
+
+    /// Units that the shards think they have, but for those lent: these were to go to another one.
     #[must_use]
     pub fn total_in_ledger(&self) -> u64 {
         let mut total = 0;
         for shard in &self.shards {
-            self.ledger.tamper(shard, |state| total += state.total);
+            self.ledger
+                .tamper(shard, |state| total += state.total - state.lent);
         }
         total
     }

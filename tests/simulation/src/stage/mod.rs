@@ -20,7 +20,7 @@ use shared::{
     ports::Shard,
 };
 
-use crate::{flaw::Flaws, oracle::Watch};
+use crate::{flaw::Flaws, oracle::Watch, world::SimClock};
 
 /// The three stores of one run with everything that looks at them.
 #[derive(Clone)]
@@ -31,6 +31,8 @@ pub struct Stage {
     pub store: MemoryStore,
     /// SQS.
     pub queue: MemoryQueue,
+    /// The true time.
+    pub clock: SimClock,
     /// The eyes.
     pub watch: Arc<Watch>,
     /// What is wrong with this build.

@@ -8,9 +8,9 @@ use shared::{
     limits::REDIS_ATTEMPT_MS,
     ports::{
         AdjustReply, ClaimReply, ConfirmReply, ConfirmRow, DeductCall, DeductReply, GateChange,
-        GateReply, LedgerError, LedgerResult, LiftReply, Page, PreheatCall, PreheatReply,
-        Registered, RegistryEntry, ReleaseReply, ReleaseRow, RouteReading, RouteReply, Shard,
-        ShardSnapshot, StockLedger,
+        GateReply, LedgerError, LedgerResult, LendReply, LiftReply, Page, PreheatCall,
+        PreheatReply, Registered, RegistryEntry, ReleaseReply, ReleaseRow, Remembered,
+        RouteReading, RouteReply, Shard, ShardSnapshot, StockLedger,
     },
 };
 
@@ -129,6 +129,20 @@ impl<L: StockLedger + Clone + 'static> StockLedger for WiredLedger<L> {
         })
     }
 
+    async fn lend(
+        &self,
+        shard: &Shard,
+        epoch: Epoch,
+        id: &AdjustmentId,
+        units: Units,
+    ) -> LedgerResult<LendReply> {
+        let owned = (shard.clone(), id.clone());
+        over_wire_with!(self, "lend", |inner| {
+            let owned = owned.clone();
+            async move { inner.lend(&owned.0, epoch, &owned.1, units).await }
+        })
+    }
+
     async fn set_gate(&self, shard: &Shard, change: &GateChange) -> LedgerResult<GateReply> {
         over_wire!(self.set_gate(shard.clone(), *change; shard, change))
     }
@@ -211,10 +225,7 @@ impl<L: StockLedger + Clone + 'static> StockLedger for WiredLedger<L> {
         })
     }
 
-    async fn adjustments(
-        &self,
-        shard: &Shard,
-    ) -> LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>> {
+    async fn adjustments(&self, shard: &Shard) -> LedgerResult<Vec<Remembered>> {
         over_wire!(self.adjustments(shard.clone(); shard))
     }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::state::{LedgerState, ShardState};
-use crate::domain::{AdjustmentId, Guard, RouteInfo, SaleId, SignedUnits, UnixMillis};
+use crate::domain::{AdjustmentId, Guard, RouteInfo, SaleId, SignedUnits, Units, UnixMillis};
 use crate::limits::STOCK_MAX;
 use crate::ports::{
-    AdjustReply, GateChange, GateReply, LedgerError, LedgerResult, LiftReply, PreheatCall,
-    PreheatReply, RouteReply,
+    AdjustReply, GateChange, GateReply, LedgerError, LedgerResult, LendReply, LiftReply,
+    PreheatCall, PreheatReply, RouteReply, Standing,
 };
 
 impl ShardState {
@@ -18,14 +18,19 @@ impl ShardState {
         owed: bool,
     ) -> LedgerResult<AdjustReply> {
         match self.adjustments.get(id) {
-            Some((_, true)) => return Ok(AdjustReply::AlreadyApplied),
-            Some((_, false)) if !owed => return Ok(AdjustReply::AlreadyRefused),
+            Some((_, Standing::Applied)) => return Ok(AdjustReply::AlreadyApplied),
+            Some((_, Standing::Refused)) if !owed => return Ok(AdjustReply::AlreadyRefused),
+            Some((lent, Standing::Lent)) if owed && *lent == delta => {
+                return self.end_loan(id, delta);
+            }
+            Some((_, Standing::Lent)) => return Err(bad_argument("adjust", "loan")),
             Some(_) | None => {}
         }
         let size = delta.size().get();
         let adds = delta.get() > 0;
         if !adds && !owed && self.stock < size {
-            self.adjustments.insert(id.clone(), (delta, false));
+            self.adjustments
+                .insert(id.clone(), (delta, Standing::Refused));
             return Ok(AdjustReply::Refused);
         }
         // A total below zero would mean that SQL withdrew more than it ever gave this shard.
@@ -34,17 +39,50 @@ impl ShardState {
         } else {
             self.total.checked_sub(size)
         };
-        self.total = total.ok_or_else(|| LedgerError::Protocol {
-            action: "adjust",
-            reply: "bad_argument total".to_owned(),
-        })?;
+        self.total = total.ok_or_else(|| bad_argument("adjust", "total"))?;
         if adds {
             self.give(size);
         } else {
             self.take_owed(size);
         }
-        self.adjustments.insert(id.clone(), (delta, true));
+        self.adjustments
+            .insert(id.clone(), (delta, Standing::Applied));
         Ok(AdjustReply::Applied)
+    }
+
+    /// The other shard has the units: they are no longer in this one's total.
+    fn end_loan(&mut self, id: &AdjustmentId, delta: SignedUnits) -> LedgerResult<AdjustReply> {
+        let size = delta.size().get();
+        let rest = self
+            .total
+            .checked_sub(size)
+            .zip(self.lent.checked_sub(size));
+        let (total, lent) = rest.ok_or_else(|| bad_argument("adjust", "loan"))?;
+        (self.total, self.lent) = (total, lent);
+        self.adjustments
+            .insert(id.clone(), (delta, Standing::Applied));
+        Ok(AdjustReply::Applied)
+    }
+
+    pub(super) fn lend(&mut self, id: &AdjustmentId, units: Units) -> LedgerResult<LendReply> {
+        let delta = SignedUnits::adding(units).ok_or_else(|| bad_argument("lend", "units"))?;
+        let delta = delta.negated();
+        match self.adjustments.get(id) {
+            Some((known, Standing::Lent | Standing::Applied)) if *known == delta => {
+                return Ok(LendReply::Lent);
+            }
+            Some(_) => return Err(bad_argument("lend", "id")),
+            None => {}
+        }
+        if self.guard != Guard::None {
+            return Ok(LendReply::Guarded);
+        } else if self.stock < units.get() {
+            return Ok(LendReply::Short);
+        }
+        self.stock -= units.get();
+        self.lent += units.get();
+        self.adjustments.insert(id.clone(), (delta, Standing::Lent));
+        Ok(LendReply::Lent)
     }
 
     pub(super) fn set_gate(&mut self, change: &GateChange) -> GateReply {
@@ -62,10 +100,7 @@ impl ShardState {
     pub(super) fn raise_guard(&mut self, guard: Guard, now: UnixMillis) -> LedgerResult<()> {
         match (guard, self.guard) {
             (Guard::None, _) => {
-                return Err(LedgerError::Protocol {
-                    action: "raise_guard",
-                    reply: "bad_argument guard".to_owned(),
-                });
+                return Err(bad_argument("raise_guard", "guard"));
             }
             (Guard::Recovering, Guard::Rebuilding) => {}
             (guard, _) => self.guard = guard,
@@ -116,7 +151,7 @@ impl LedgerState {
             adjustments: call
                 .adjustments
                 .iter()
-                .map(|(id, delta)| (id.clone(), (*delta, true)))
+                .map(|(id, delta)| (id.clone(), (*delta, Standing::Applied)))
                 .collect(),
         };
         self.shards.insert(call.shard.clone(), shard);
@@ -135,5 +170,12 @@ impl LedgerState {
                 RouteReply::Raised
             }
         }
+    }
+}
+
+fn bad_argument(action: &'static str, word: &str) -> LedgerError {
+    LedgerError::Protocol {
+        action,
+        reply: format!("bad_argument {word}"),
     }
 }

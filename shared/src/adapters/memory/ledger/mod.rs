@@ -21,8 +21,9 @@ use crate::domain::{
 use crate::limits::PAGE_ROWS;
 use crate::ports::{
     AdjustReply, ClaimReply, Clock, ConfirmReply, ConfirmRow, DeductCall, DeductReply, GateChange,
-    GateReply, LedgerResult, LiftReply, Page, PreheatCall, PreheatReply, Registered, RegistryEntry,
-    ReleaseReply, ReleaseRow, RouteReading, RouteReply, Shard, ShardSnapshot, StockLedger,
+    GateReply, LedgerResult, LendReply, LiftReply, Page, PreheatCall, PreheatReply, Registered,
+    RegistryEntry, ReleaseReply, ReleaseRow, Remembered, RouteReading, RouteReply, Shard,
+    ShardSnapshot, StockLedger,
 };
 
 /// A handle on one in-memory ledger; clones share it.
@@ -81,6 +82,15 @@ impl MemoryLedger {
     /// Goes back to `state`: what was written since is lost, as the tail is after a failover.
     pub fn restore_state(&self, state: LedgerState) {
         *self.lock() = state;
+    }
+
+    /// One shard goes back to `state`, as when the primary that holds it fails over and the others do not.
+    pub fn restore_shard(&self, shard: &Shard, state: &LedgerState) {
+        let mut now = self.lock();
+        match state.shards.get(shard) {
+            Some(earlier) => drop(now.shards.insert(shard.clone(), earlier.clone())),
+            None => now.lose_shard(shard),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, LedgerState> {
@@ -154,6 +164,16 @@ impl StockLedger for MemoryLedger {
         self.step(|state, _| state.at(shard, epoch)?.adjust(id, delta, owed))
     }
 
+    async fn lend(
+        &self,
+        shard: &Shard,
+        epoch: Epoch,
+        id: &AdjustmentId,
+        units: Units,
+    ) -> LedgerResult<LendReply> {
+        self.step(|state, _| state.at(shard, epoch)?.lend(id, units))
+    }
+
     async fn set_gate(&self, shard: &Shard, change: &GateChange) -> LedgerResult<GateReply> {
         self.step(|state, _| Ok(state.shard(shard)?.set_gate(change)))
     }
@@ -215,16 +235,15 @@ impl StockLedger for MemoryLedger {
         self.step(|state, _| Ok(state.shard(shard)?.outbox_page(cursor, self.page_rows)))
     }
 
-    async fn adjustments(
-        &self,
-        shard: &Shard,
-    ) -> LedgerResult<Vec<(AdjustmentId, SignedUnits, bool)>> {
+    async fn adjustments(&self, shard: &Shard) -> LedgerResult<Vec<Remembered>> {
         self.step(|state, _| {
-            let known = &state.shard(shard)?.adjustments;
-            Ok(known
-                .iter()
-                .map(|(id, (delta, applied))| (id.clone(), *delta, *applied))
-                .collect())
+            let known = state.shard(shard)?.adjustments.iter();
+            let told = known.map(|(id, (delta, standing))| Remembered {
+                id: id.clone(),
+                delta: *delta,
+                standing: *standing,
+            });
+            Ok(told.collect())
         })
     }
 

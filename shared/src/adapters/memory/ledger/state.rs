@@ -6,7 +6,7 @@ use crate::domain::{
     AdjustmentId, BuyerId, Epoch, Gate, Guard, OrderRecord, RouteInfo, SaleId, ShardCount,
     SignedUnits, Terms, Units, UnixMillis, Version,
 };
-use crate::ports::{LedgerError, LedgerResult, RegistryEntry, Shard};
+use crate::ports::{LedgerError, LedgerResult, RegistryEntry, Shard, Standing};
 
 /// Everything that a Redis server would hold.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +57,8 @@ pub struct ShardState {
     pub orders: BTreeMap<BuyerId, OrderRecord>,
     /// Records that are not held. The held ones are the outbox, and all less these is its size.
     pub unheld: u64,
-    /// Adjustments by id, with whether each was applied.
-    pub adjustments: BTreeMap<AdjustmentId, (SignedUnits, bool)>,
+    /// Adjustments by id, with what became of each.
+    pub adjustments: BTreeMap<AdjustmentId, (SignedUnits, Standing)>,
 }
 
 impl LedgerState {
