@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate drill drill-scale compare load bench-script bench-start bench-settle lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate drill drill-scale compare load bench-script bench-start bench-settle bench-shards lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench-start: setup ## cold starts of the release binaries: to the first poll, to
 
 bench-settle: setup ## settlement into one hot sale: in batches, one by one, the bare insert; fails below its bars
 	@$(MEASURE) bench settle
+
+bench-shards: setup ## three shards on three primaries: each node's part of the script time; fails above its bar
+	@$(MEASURE) bench shards
 
 drill: setup ## one fault each in the middle of a sale on real servers; ONLY=NAME runs one
 	@cargo run --locked --quiet --bin drill -- $(if $(ONLY),--only $(ONLY))

@@ -48,7 +48,7 @@ pub const REDIS_CLUSTER_WAIT_MIN_MS: u64 = 20;
 /// See [`REDIS_CLUSTER_WAIT_MIN_MS`].
 pub const REDIS_CLUSTER_WAIT_MAX_MS: u64 = 200;
 /// Times that one buy call looks for units on other shards before it says that it does not know.
-pub const LOAN_ROUNDS: u32 = 3;
+pub const LOAN_ROUNDS: u32 = 5;
 /// For how long a process believes that every shard of a sale is empty. With the route's age below a second, so that
 /// units that come back are sold within one.
 pub const SOLD_OUT_MEMORY_MS: u64 = 500;

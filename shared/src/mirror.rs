@@ -171,6 +171,7 @@ pub fn shard_of(sale: &Sale, index: ShardIndex) -> Shard {
     Shard {
         sale_id: sale.id.clone(),
         index,
+        of: sale.plan.shards,
     }
 }
 

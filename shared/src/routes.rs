@@ -173,6 +173,7 @@ pub fn home_shard(sale: &SaleId, route: RouteInfo, buyer: &BuyerId) -> Shard {
     Shard {
         sale_id: sale.clone(),
         index: buyer.home_shard(route.shards),
+        of: route.shards,
     }
 }
 

@@ -4,11 +4,13 @@ mod driver;
 mod minimal;
 mod script;
 mod settle;
+mod shards;
 mod start;
 
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
 pub use settle::{SettleBench, SettleReport, Way};
+pub use shards::{ShardsBench, ShardsReport};
 pub use start::{Function, StartBench, StartReport};
 
 use crate::local::LocalError;

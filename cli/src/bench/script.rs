@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 use shared::adapters::redis::RedisLedger;
 use shared::domain::{
     BodyHash, BuyerId, CallId, Epoch, Gate, Guard, IdempotencyKey, OrderId, Quantity, SaleId,
-    ShardIndex, Terms, Units, UnixMillis, Version,
+    ShardCount, ShardIndex, Terms, Units, UnixMillis, Version,
 };
 use shared::ports::{
     DeductCall, DeductReply, GateChange, PreheatCall, RateLimit, Shard, StockLedger,
@@ -168,6 +168,7 @@ impl Ours {
             shard: Shard {
                 sale_id: SaleId::parse("bench").map_err(wrong)?,
                 index: ShardIndex::FIRST,
+                of: ShardCount::ONE,
             },
             case,
             first: false,

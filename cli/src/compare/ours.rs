@@ -56,6 +56,7 @@ impl Ours {
         self.route.shards.indexes().map(|index| Shard {
             sale_id: self.sale.clone(),
             index,
+            of: self.route.shards,
         })
     }
 

@@ -42,6 +42,7 @@ impl<L: StockLedger + 'static> StockProbe for LedgerProbe<L> {
             let shard = Shard {
                 sale_id: sale.clone(),
                 index,
+                of: route.shards,
             };
             stock += self.0.snapshot(&shard).await.ok()?.stock.get();
         }

@@ -10,9 +10,10 @@ use std::error::Error;
 use serde::Serialize;
 use shared::domain::{Order, OrderId, OrderMessage, RecordState, SaleId, SaleStatus, UnixMillis};
 use shared::limits::{DEAD_LETTERS_MAX, DEAD_LETTERS_MS, SQS_BATCH_MAX};
+use shared::mirror::shard_of;
 use shared::ports::{
     Actor, Clock, DeadLetter, DeadLetters, IdSource, OrderQueue, OrderStore, QueueName, SaleStore,
-    Shard, StockLedger,
+    StockLedger,
 };
 
 use crate::verdict::{Letter, Verdict, hint, verdict};
@@ -250,10 +251,7 @@ where
     async fn record_of(&self, letter: &Letter) -> Option<&'static str> {
         let message = letter.message()?;
         let sale = self.store.sale(&message.sale_id).await.ok()??;
-        let shard = Shard {
-            sale_id: sale.id,
-            index: message.buyer_id.home_shard(sale.plan.shards),
-        };
+        let shard = shard_of(&sale, message.buyer_id.home_shard(sale.plan.shards));
         Some(match self.ledger.record(&shard, &message.buyer_id).await {
             Ok(Some(record)) if record.order_id == message.order_id => match record.state {
                 RecordState::Held => "held",

@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use shared::domain::{
-    AdjustmentId, Epoch, RouteInfo, SaleId, ShardCount, ShardIndex, SignedUnits, Units, UnixMillis,
+    AdjustmentId, Epoch, Guard, RouteInfo, SaleId, ShardCount, ShardIndex, SignedUnits, Units,
+    UnixMillis,
 };
 use shared::limits::{LOAN_ROUNDS, REDIS_ATTEMPTS, ROUTES_CACHED_MAX, SOLD_OUT_MEMORY_MS};
 use shared::ports::{
     Clock, DeductCall, IdSource, LedgerError, LedgerResult, LendReply, OrderQueue, Shard,
-    ShardSnapshot, StockLedger,
+    StockLedger,
 };
 
 use crate::usecase::Verdict;
@@ -50,12 +51,34 @@ impl SoldOut {
 
 /// What a search of the other shards brought.
 enum Found {
-    /// Units came to the buyer's shard: ask it again.
-    Units,
-    /// No other shard has any.
+    /// Units came, or may have: ask the buyer's shard again.
+    AskAgain,
+    /// No shard has enough, and none is on its way.
     Nothing,
     /// Some shard could not tell.
     Unsure(Option<LedgerError>),
+}
+
+/// What the buyer's own shard lacks.
+#[derive(Clone, Copy)]
+struct Short {
+    /// Units.
+    missing: u64,
+    /// With so many free it would have answered otherwise: one, where it said that it has none.
+    answer_changes_at: u64,
+}
+
+/// What the shards of a sale showed, one after the other.
+#[derive(Default)]
+struct Look {
+    /// Units free on the buyer's own.
+    home: u64,
+    /// Others that have free units, and how many.
+    free: Vec<(ShardIndex, u64)>,
+    /// Adjustments and transfers that all of them remember: as long as it is the same, no unit went from one to another.
+    moves: u64,
+    /// Whether one could not tell: it is guarded, of another load, has units on their way, or did not answer.
+    unsure: Option<Option<LedgerError>>,
 }
 
 /// Asks again after a lost answer: every call of a transfer is safe to repeat.
@@ -95,11 +118,17 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
             if all_empty && self.sold_out.knows(sale, route.epoch, now) {
                 return verdict;
             }
-            match self
-                .search(&call, route.shards, missing, round, deadline)
-                .await
-            {
-                Found::Units => verdict = self.ask(&call, unpaid, deadline).await,
+            let short = Short {
+                missing,
+                answer_changes_at: if all_empty {
+                    1
+                } else {
+                    call.quantity.units().get()
+                },
+            };
+            let found = self.search(&call, route.shards, short, round, deadline);
+            match found.await {
+                Found::AskAgain => verdict = self.ask(&call, unpaid, deadline).await,
                 Found::Nothing => {
                     if all_empty {
                         self.sold_out.note(sale, route.epoch, now);
@@ -116,62 +145,106 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
         verdict
     }
 
-    /// Brings at least `missing` units to the buyer's shard, as far as the others have them.
+    /// Brings the missing units to the buyer's shard, as far as the others have them. That there are none is sure only when
+    /// two looks show the same: while the first went from shard to shard, units may have gone behind its back.
     async fn search(
         &self,
         call: &DeductCall,
         shards: ShardCount,
-        mut missing: u64,
+        short: Short,
         round: u32,
         deadline: UnixMillis,
     ) -> Found {
-        let (mut brought, mut unsure) = (false, None);
-        for donor in others(call.shard.index, shards) {
-            if self.clock.now() >= deadline {
-                unsure = Some(None);
+        let Short {
+            mut missing,
+            answer_changes_at,
+        } = short;
+        let seen = self.look(call, shards, deadline).await;
+        let mut ask_again = seen.home >= answer_changes_at;
+        for (donor, free) in &seen.free {
+            if missing == 0 || seen.home >= call.quantity.units().get() {
                 break;
             }
-            match self.borrow(call, donor, missing, round, deadline).await {
-                Ok(Some(units)) => {
-                    brought |= units > 0;
+            match self
+                .borrow(call, *donor, *free, missing, round, deadline)
+                .await
+            {
+                // Nothing: somebody was faster, or repair began.
+                Ok(units) => {
+                    ask_again = true;
                     missing = missing.saturating_sub(units);
-                    if missing == 0 {
-                        break;
-                    }
                 }
-                Ok(None) => unsure = Some(None),
-                Err(error) => unsure = Some(Some(error)),
+                Err(error) => return Found::Unsure(Some(error)),
             }
         }
-        match unsure {
-            _ if brought => Found::Units,
+        if ask_again {
+            return Found::AskAgain;
+        } else if let Some(cause) = seen.unsure {
+            return Found::Unsure(cause);
+        }
+        let again = self.look(call, shards, deadline).await;
+        match again.unsure {
             Some(cause) => Found::Unsure(cause),
-            None => Found::Nothing,
+            None if again.moves == seen.moves
+                && again.free.is_empty()
+                && again.home < answer_changes_at =>
+            {
+                Found::Nothing
+            }
+            None => Found::AskAgain,
         }
     }
 
+    /// Looks at every shard of the sale.
+    async fn look(&self, call: &DeductCall, shards: ShardCount, deadline: UnixMillis) -> Look {
+        let mut look = Look::default();
+        for index in from_home(call.shard.index, shards) {
+            if self.clock.now() >= deadline {
+                look.unsure = Some(None);
+                break;
+            }
+            let shard = Shard {
+                index,
+                ..call.shard.clone()
+            };
+            match again!(self, deadline, self.ledger.snapshot(&shard)) {
+                Ok(has) => {
+                    let knows = has.epoch == call.epoch && has.guard == Guard::None;
+                    if !knows || has.lent > Units::ZERO {
+                        look.unsure = Some(None);
+                    }
+                    if index == call.shard.index {
+                        look.home = has.stock.get();
+                    } else if knows && has.stock > Units::ZERO {
+                        look.free.push((index, has.stock.get()));
+                    }
+                    look.moves += has.adjustments;
+                }
+                Err(error) => look.unsure = Some(Some(error)),
+            }
+        }
+        look
+    }
+
     /// Half of what a shard has, or what is missing if that is more: few loans level two shards. Returns how many units
-    /// came, or none where the shard cannot tell what it has.
+    /// came.
     async fn borrow(
         &self,
         call: &DeductCall,
         from: ShardIndex,
+        free: u64,
         missing: u64,
         round: u32,
         deadline: UnixMillis,
-    ) -> LedgerResult<Option<u64>> {
+    ) -> LedgerResult<u64> {
         let (home, epoch) = (&call.shard, call.epoch);
         let donor = Shard {
             index: from,
             ..home.clone()
         };
-        let has = again!(self, deadline, self.ledger.snapshot(&donor))?;
-        let Some(free) = free(&has, epoch) else {
-            return Ok(None);
-        };
-        let wanted = missing.max(free.div_ceil(2)).min(free);
-        let Some(units) = Units::try_from(wanted).ok().and_then(SignedUnits::adding) else {
-            return Ok(Some(0));
+        let count = missing.max(free.div_ceil(2)).min(free);
+        let Some(units) = Units::try_from(count).ok().and_then(SignedUnits::adding) else {
+            return Ok(0);
         };
         let id = AdjustmentId::transfer(from, home.index, call.call_id, round);
         let lent = again!(
@@ -180,8 +253,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
             self.ledger.lend(&donor, epoch, &id, units.size())
         )?;
         if lent != LendReply::Lent {
-            // Somebody was faster, or repair began: what is left now is not known.
-            return Ok(None);
+            return Ok(0);
         }
         again!(
             self,
@@ -189,33 +261,29 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
             self.ledger.adjust(home, epoch, &id, units, true)
         )?;
         // The units are here. That the donor still counts them as lent is for reconcile to mend, if this fails.
+        let less = units.negated();
         let ended = again!(
             self,
             deadline,
-            self.ledger
-                .adjust(&donor, epoch, &id, units.negated(), true)
+            self.ledger.adjust(&donor, epoch, &id, less, true)
         );
         if let Err(error) = ended {
-            tracing::warn!(sale_id = %home.sale_id, id = id.as_str(), error = &error as &dyn std::error::Error,
-                "transfer not ended; reconcile does it");
+            tracing::warn!(
+                sale_id = %home.sale_id,
+                transfer = id.as_str(),
+                error = &error as &dyn std::error::Error,
+                "transfer not ended; reconcile does it"
+            );
         }
-        Ok(Some(wanted))
+        Ok(count)
     }
 }
 
-/// Units free on a shard; none where that says nothing: it is guarded, of another load, or has units on their way to
-/// another shard and nothing else.
-fn free(has: &ShardSnapshot, epoch: Epoch) -> Option<u64> {
-    let knows = has.epoch == epoch && has.guard == shared::domain::Guard::None;
-    let under_way = has.stock == Units::ZERO && has.lent > Units::ZERO;
-    (knows && !under_way).then(|| has.stock.get())
-}
-
-/// The other shards, from the next one on, so that each home asks them in an order of its own.
-fn others(home: ShardIndex, shards: ShardCount) -> impl Iterator<Item = ShardIndex> {
+/// Every shard, a buyer's own first and then the next ones, so that each home asks the others in an order of its own.
+fn from_home(home: ShardIndex, shards: ShardCount) -> impl Iterator<Item = ShardIndex> {
     let before = shards.indexes().take_while(move |index| *index != home);
     let after = shards.indexes().skip_while(move |index| *index != home);
-    after.skip(1).chain(before)
+    after.chain(before)
 }
 
 /// How many units the buyer's shard lacks, if that is why she was refused.

@@ -167,6 +167,7 @@ where
             let shard = shared::ports::Shard {
                 sale_id: sale.clone(),
                 index,
+                of: info.shards,
             };
             match read_snapshot(&self.ledger, &shard).await {
                 Ok(snapshot) => shards.push(snapshot),

@@ -49,6 +49,7 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
         let shard = Shard {
             sale_id: SaleId::parse(&format!("smoke-{call_id}"))?,
             index: ShardIndex::FIRST,
+            of: ShardCount::ONE,
         };
         let tried = self.reserve_and_release(&shard, epoch, call_id).await;
         // Also after a failure: nothing of it may stay.

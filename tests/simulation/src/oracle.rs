@@ -29,7 +29,8 @@ pub enum Oracle {
     AcceptedWithoutMessage,
     /// A winner's call with the same intent never hears a refusal.
     WinnerRefused,
-    /// "Sold out" is never said while a shard has had free units from before the call until its answer.
+    /// "Sold out" is never said when at each moment from before the call until its answer some shard had free units, or
+    /// some were on their way between shards.
     FalseSoldOut,
     /// No script of another epoch changes a shard.
     OldEpoch,
@@ -103,8 +104,8 @@ pub struct Seen {
     pub resumes: u32,
     /// Shards under guard, as the answers of the ledger told.
     pub guarded: BTreeSet<Shard>,
-    /// Since when each shard has free units without a break.
-    pub stocked_since: BTreeMap<Shard, UnixMillis>,
+    /// Since when there is always a free unit, on some shard or between two.
+    pub stocked_since: Option<UnixMillis>,
     /// First take of each order.
     pub takes: BTreeMap<OrderId, UnixMillis>,
     /// Claims granted: holder and end.

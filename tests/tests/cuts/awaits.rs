@@ -8,8 +8,8 @@ use std::{
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Expr, ExprAwait, ExprCall, ImplItemFn, ItemFn, Macro, ReturnType, Signature, TraitItemFn, Type,
-    TypeParamBound, spanned::Spanned, visit::Visit,
+    Expr, ExprAwait, ExprCall, ImplItemFn, ItemFn, Macro, ReturnType, Signature, Token,
+    TraitItemFn, Type, TypeParamBound, punctuated::Punctuated, spanned::Spanned, visit::Visit,
 };
 
 /// Where use cases and what they share are. `main.rs` only wires, and is not looked at.
@@ -154,11 +154,14 @@ impl<'ast> Visit<'ast> for Awaits<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {
-        // `again!` awaits its argument; others may take no futures, since nobody would look at them.
+        // `again!` awaits its last argument; others may take no futures, since nobody would look at them.
         if call.path.is_ident("again") {
-            let expr: Expr = call.parse_body().unwrap();
-            self.check(&expr);
-            self.visit_expr(&expr);
+            let all = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+            let all = all.unwrap();
+            self.check(all.last().unwrap());
+            for expr in &all {
+                self.visit_expr(expr);
+            }
         } else if HIDING_MACROS.contains(&&*last(&call.path)) || awaits(call.tokens.clone()) {
             self.fail(call);
         }

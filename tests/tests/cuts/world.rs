@@ -123,7 +123,7 @@ impl World {
 
     /// Deletes every key of a sale's first shard, as if its node had been lost.
     pub fn lose_shard(&self, sale: &SaleId) {
-        let pattern = format!("fs:{{{sale}:0}}:*");
+        let pattern = format!("fs:{{{sale}:0.*}}:*");
         let keys: Vec<String> = self.redis.command(redis::cmd("KEYS").arg(pattern)).unwrap();
         assert!(!keys.is_empty());
         let gone: u64 = self.redis.command(redis::cmd("DEL").arg(&keys)).unwrap();

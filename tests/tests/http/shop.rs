@@ -347,6 +347,7 @@ pub fn shard() -> Shard {
     Shard {
         sale_id: sale_id(),
         index: shared::domain::ShardIndex::FIRST,
+        of: shared::domain::ShardCount::ONE,
     }
 }
 

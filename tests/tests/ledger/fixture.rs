@@ -19,6 +19,7 @@ pub fn shard(name: &str) -> Shard {
     Shard {
         sale_id: sale(name),
         index: ShardIndex::FIRST,
+        of: ShardCount::ONE,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The measurement of the scripts' cost runs through on every engine; its times are not looked at here.
 
-use flashsale::bench::ScriptBench;
+use flashsale::bench::{ScriptBench, ShardsBench};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bench_gets_the_replies_and_counts_it_wants() {
@@ -15,4 +15,17 @@ async fn the_bench_gets_the_replies_and_counts_it_wants() {
             .filter(|line| line.contains(&format!("| {case} |")));
         assert_eq!(rows.count(), 2, "{table}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_shards_share_the_calls_and_sell_every_unit() {
+    let bench = ShardsBench {
+        stock: 200,
+        buyers: 900,
+        runs: 2,
+    };
+    let report = bench.run().await.unwrap();
+    // Exact counts, and that nobody heard "sold out" too early, are the bench's own conditions.
+    assert!(report.loans() > 0, "{report}");
+    assert!(report.busiest_by_calls() <= 0.45, "{report}");
 }

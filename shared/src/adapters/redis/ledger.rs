@@ -285,6 +285,7 @@ impl StockLedger for RedisLedger {
             let shard = Shard {
                 sale_id: sale.clone(),
                 index,
+                of: shards,
             };
             keys.extend([
                 keys::sale(&shard),

@@ -55,7 +55,7 @@ pub(super) async fn snapshot(
     shard: &Shard,
 ) -> LedgerResult<ShardSnapshot> {
     const ACTION: &str = "snapshot";
-    let keys = [keys::sale(shard), keys::orders(shard)];
+    let keys = [keys::sale(shard), keys::orders(shard), keys::adjust(shard)];
     let value = connection
         .script(&scripts::SNAPSHOT, &keys, &[""; 0])
         .await?;
@@ -79,6 +79,7 @@ pub(super) async fn snapshot(
         closes,
         records,
         outbox,
+        adjustments,
         now,
     ] = rest
     else {
@@ -102,6 +103,7 @@ pub(super) async fn snapshot(
         },
         records: number(ACTION, records)?,
         outbox: number(ACTION, outbox)?,
+        adjustments: number(ACTION, adjustments)?,
         now: millis(ACTION, now)?,
     })
 }

@@ -94,6 +94,6 @@ scripts! {
     PREHEAT "preheat" ["sale" "orders" "adjust"]
         ["epoch" "total" "version" "gate" "limit" "opens_ms" "closes_ms" "adjustments+"];
     ROUTE "route" ["route"] ["shards" "epoch"];
-    SNAPSHOT "snapshot" ["sale" "orders"] [];
+    SNAPSHOT "snapshot" ["sale" "orders" "adjust"] [];
     LOOK "look" ["route" "unpaid"] [];
 }

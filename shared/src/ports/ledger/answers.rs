@@ -340,6 +340,8 @@ pub struct ShardSnapshot {
     pub records: u64,
     /// Number of outbox entries: orders that SQL is not known to have.
     pub outbox: u64,
+    /// Number of adjustments that it remembers, transfers included: it grows with each that comes or goes.
+    pub adjustments: u64,
     /// Server time.
     pub now: UnixMillis,
 }

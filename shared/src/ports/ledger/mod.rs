@@ -9,7 +9,7 @@ pub use answers::*;
 use super::Cause;
 use crate::domain::{
     AdjustmentId, BuyerId, CallId, Epoch, Guard, OrderId, OrderRecord, RouteInfo, SaleId,
-    ShardIndex, SignedUnits, Units, UnixMillis,
+    ShardCount, ShardIndex, SignedUnits, Units, UnixMillis,
 };
 
 /// One shard of one sale.
@@ -19,6 +19,8 @@ pub struct Shard {
     pub sale_id: SaleId,
     /// Which shard.
     pub index: ShardIndex,
+    /// How many the sale has; where a shard lies depends on it.
+    pub of: ShardCount,
 }
 
 /// Why a call of the ledger has no answer, or one that no flow expects.
@@ -210,7 +212,7 @@ pub trait StockLedger: Send + Sync {
     fn retire(
         &self,
         sale: &SaleId,
-        shards: crate::domain::ShardCount,
+        shards: ShardCount,
         ttl_ms: u64,
     ) -> impl Future<Output = LedgerResult<()>> + Send;
 

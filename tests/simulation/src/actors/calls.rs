@@ -155,22 +155,16 @@ pub async fn buy(world: &Arc<World>, want: &Want) -> Heard {
     heard
 }
 
-/// "Sold out", said while some shard has had free units for longer than the call took.
+/// "Sold out", said although there were free units for longer than the call took.
 fn check_sold_out(world: &World, asked_at: UnixMillis) {
     let watch = &world.stage.watch;
     let before = asked_at.minus(SOLD_OUT_MEMORY_MS);
-    if watch.lost_since(before) {
-        return;
-    }
-    let stocked = watch
-        .seen()
-        .stocked_since
-        .iter()
-        .find(|(_, since)| **since < before)
-        .map(|(shard, since)| (shard.index.get(), *since));
-    if let Some((shard, since)) = stocked {
+    let stocked = watch.seen().stocked_since.filter(|since| *since < before);
+    if let Some(since) = stocked
+        && !watch.lost_since(before)
+    {
         watch.broken(Oracle::FalseSoldOut, || {
-            format!("shard {shard} has free units since {}", since.get())
+            format!("there are free units since {}", since.get())
         });
     }
 }

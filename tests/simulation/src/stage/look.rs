@@ -75,24 +75,21 @@ impl Stage {
         found
     }
 
-    /// What every change of a shard must keep, and which shards have free units after it.
+    /// What every change of a shard must keep, and whether there are free units after it.
     pub fn see_units(&self) {
         self.see_stock();
         self.check_direction();
     }
 
     fn see_stock(&self) {
+        let mut free = 0;
+        for shard in &self.shards {
+            self.ledger
+                .tamper(shard, |state| free += state.stock + state.lent);
+        }
         let now = self.clock.now();
         let mut seen = self.watch.seen();
-        for shard in &self.shards {
-            let mut free = 0;
-            self.ledger.tamper(shard, |state| free = state.stock);
-            if free > 0 {
-                seen.stocked_since.entry(shard.clone()).or_insert(now);
-            } else {
-                seen.stocked_since.remove(shard);
-            }
-        }
+        seen.stocked_since = (free > 0).then(|| seen.stocked_since.unwrap_or(now));
     }
 
     /// The direction rule, while no store lost anything.

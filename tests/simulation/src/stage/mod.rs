@@ -52,6 +52,7 @@ pub fn shards_of(sale: &SaleId, count: u64) -> Vec<Shard> {
         .map(|index: ShardIndex| Shard {
             sale_id: sale.clone(),
             index,
+            of: count,
         })
         .collect()
 }

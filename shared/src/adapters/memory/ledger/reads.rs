@@ -39,6 +39,7 @@ impl ShardState {
             terms: self.terms,
             records: self.orders.len() as u64,
             outbox: self.outbox_len(),
+            adjustments: self.adjustments.len() as u64,
             now,
         })
     }

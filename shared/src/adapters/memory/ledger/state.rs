@@ -90,6 +90,7 @@ impl LedgerState {
             let shard = Shard {
                 sale_id: sale.clone(),
                 index,
+                of: shards,
             };
             self.shards.contains_key(&shard)
         });
