@@ -62,7 +62,7 @@ impl Hands {
             orders: addresses.orders.clone(),
             expiries: Some(addresses.expiries.clone()),
         };
-        let queue = SqsQueue::local(&endpoint, urls).await;
+        let queue = SqsQueue::local(&endpoint, urls);
         let dead = DeadLetterUrls {
             orders: Some(dead_letters.to_owned()),
             expiries: None,

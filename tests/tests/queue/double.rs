@@ -50,7 +50,7 @@ impl Double {
         let endpoint = LocalEndpoint {
             url: endpoint.into(),
         };
-        SqsQueue::local(&endpoint, self.urls.clone()).await
+        SqsQueue::local(&endpoint, self.urls.clone())
     }
 
     /// The dead-letter queues of orders, with these bodies, and of expiries, with none.

@@ -34,7 +34,7 @@ async fn queue_at(url: &str) -> SqsQueue {
         orders: format!("{url}/000000000000/orders"),
         expiries: Some(format!("{url}/000000000000/expiries")),
     };
-    SqsQueue::local(&LocalEndpoint { url: url.into() }, urls).await
+    SqsQueue::local(&LocalEndpoint { url: url.into() }, urls)
 }
 
 pub async fn queue_of(server: &FaultServer) -> SqsQueue {
@@ -296,7 +296,7 @@ async fn reminders_without_a_queue_for_them_name_the_variable() {
     let endpoint = LocalEndpoint {
         url: "http://127.0.0.1:9".into(),
     };
-    let queue = SqsQueue::local(&endpoint, urls).await;
+    let queue = SqsQueue::local(&endpoint, urls);
     let error = queue.send_expiries(&[(reminder(), 1)]).await.unwrap_err();
     assert!(
         chain(&error).contains("FLASHSALE_EXPIRY_QUEUE_URL"),
