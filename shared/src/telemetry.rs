@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(found(None, None), Some(LevelFilter::INFO));
         assert_eq!(found(None, Some("")), Some(LevelFilter::INFO));
         assert_eq!(found(None, Some("debug")), Some(LevelFilter::DEBUG));
-        assert_eq!(found(Some("FATAL"), Some("debug")), Some(LevelFilter::ERROR));
+        assert_eq!(
+            found(Some("FATAL"), Some("debug")),
+            Some(LevelFilter::ERROR)
+        );
         assert_eq!(found(Some("warn"), None), Some(LevelFilter::WARN));
     }
 

@@ -5,11 +5,13 @@ mod minimal;
 mod script;
 mod settle;
 mod start;
+mod token;
 
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
 pub use settle::{SettleBench, SettleReport, Way};
 pub use start::{Function, StartBench, StartReport};
+pub use token::{TokenBench, TokenReport};
 
 use crate::local::LocalError;
 use shared::ports::LedgerError;

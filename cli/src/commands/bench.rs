@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{CommandError, interrupted};
-use crate::bench::{BenchError, Function, ScriptBench, SettleBench, StartBench};
+use crate::bench::{BenchError, Function, ScriptBench, SettleBench, StartBench, TokenBench};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
@@ -18,6 +18,15 @@ pub(super) enum BenchCommand {
     /// Settlement into one hot sale on a private PostgreSQL: in batches, one by one, and the bare insert; fails
     /// when a bar is missed
     Settle(SettleArgs),
+    /// What checking a token costs, by the kind of its key: for the first time, and again
+    Token(TokenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenArgs {
+    /// Runs of each; the best counts
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +94,10 @@ pub(super) async fn run(command: BenchCommand) -> Result<(), CommandError> {
             BenchCommand::Script(args) => script(args).await,
             BenchCommand::Start(args) => start(args).await,
             BenchCommand::Settle(args) => settle(args).await,
+            BenchCommand::Token(TokenArgs { runs }) => {
+                let report = TokenBench { runs }.run()?;
+                Ok((report.to_string(), true))
+            }
         }
     };
     let (text, holds) = tokio::select! {
