@@ -45,6 +45,7 @@ async fn a_small_load_is_counted_exactly_and_reported_whole() {
         "What was measured",
         "Up to the knee",
         "The knee",
+        "What a refusal costs",
         "Settlement",
         "Above the peak",
         "Memory",
@@ -63,12 +64,24 @@ async fn a_small_load_is_counted_exactly_and_reported_whole() {
         "| winners, 16 at once |",
         "| winners, whole handler, 1 connection |",
         "| refusals, no tokens, 1 connection |",
+        "| refusals again, whole handler, 1 connection |",
         "winners/s that do not wait",
         "refusals/s that do not wait",
         "None in ",
     ] {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
+    // Redis calls, changed keys and messages of one call.
+    let cost = |call: &str| -> Vec<&str> {
+        let mut lines = markdown.lines();
+        let line = lines
+            .find(|line| line.starts_with(&format!("| {call} | ")))
+            .unwrap();
+        line.split(" | ").skip(2).take(3).collect()
+    };
+    assert_eq!(cost("refusal"), ["1.00", "0.00", "0.00"]);
+    assert_eq!(cost("refusal again"), ["1.00", "0.00", "0.00"]);
+    assert_eq!(cost("winner")[2], "1.00", "a message");
     assert!(html.contains("a &lt;test&gt;"));
     assert!(html.matches("<svg").count() >= 6, "a picture of each kind");
     for outside in [
