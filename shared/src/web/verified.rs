@@ -34,13 +34,12 @@ impl Verified {
     pub(super) fn find(&self, token: Fingerprint, now_s: u64) -> Option<Arc<Claims>> {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (young, old) = &mut *generations;
-        let claims = match young.get(&token.0) {
-            Some(claims) => Arc::clone(claims),
-            None => {
-                let claims = old.remove(&token.0)?;
-                insert(&mut generations, token, &claims);
-                claims
-            }
+        let claims = if let Some(claims) = young.get(&token.0) {
+            Arc::clone(claims)
+        } else {
+            let claims = old.remove(&token.0)?;
+            insert(&mut generations, token, &claims);
+            claims
         };
         claims.lasts_at(now_s).then_some(claims)
     }

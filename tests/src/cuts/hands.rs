@@ -43,7 +43,8 @@ pub struct Hands {
 
 impl Hands {
     /// Connects, lazily; every step is told to `steps`.
-    pub async fn connect(
+    #[must_use]
+    pub fn connect(
         addresses: &StoreAddresses,
         dead_letters: &str,
         steps: Option<Arc<dyn Steps>>,

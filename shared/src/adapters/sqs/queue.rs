@@ -29,11 +29,13 @@ pub struct SqsQueue {
 
 impl SqsQueue {
     /// Uses the account, region and endpoint of the environment. Opens no connection yet.
+    #[must_use]
     pub fn connect(urls: QueueUrls) -> Self {
         Self::with_client(client::from_environment(), urls)
     }
 
     /// Uses a local double of SQS, whatever the environment says.
+    #[must_use]
     pub fn local(endpoint: &LocalEndpoint, urls: QueueUrls) -> Self {
         Self::with_client(client::for_endpoint(endpoint), urls)
     }
