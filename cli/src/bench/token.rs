@@ -23,6 +23,8 @@ use crate::tokens::{KeyKind, LocalKeys, SCOPE_BUY};
 /// Tokens of one run: so many that one process can remember them all.
 const TOKENS: usize = TOKENS_VERIFIED_MAX / 8;
 const TOKEN_TTL_S: u64 = 3_600;
+/// Linux brings a running thread's time up to date at its ticks, so a measurement takes many of those.
+const AGAIN_TIMES: u32 = 64;
 
 /// How often each kind is measured; the fastest run counts, since whatever else the machine does only adds.
 #[derive(Debug, Clone, Copy)]
@@ -78,25 +80,30 @@ impl TokenBench {
         }
         for _ in 0..self.runs {
             let verifier = TokenVerifier::new(&config).map_err(|error| wrong(&error))?;
-            for best in [&mut cost.first, &mut cost.again] {
-                *best = (*best).min(once(&verifier, &requests)?);
+            for (best, times) in [(&mut cost.first, 1), (&mut cost.again, AGAIN_TIMES)] {
+                *best = (*best).min(mean(&verifier, &requests, times)?);
             }
         }
         Ok(cost)
     }
 }
 
-/// The mean over all tokens.
-fn once(verifier: &TokenVerifier, requests: &[Request]) -> Result<Duration, BenchError> {
+/// The mean over all tokens, each checked so many times.
+fn mean(
+    verifier: &TokenVerifier,
+    requests: &[Request],
+    times: u32,
+) -> Result<Duration, BenchError> {
     let began = thread_time()?;
-    for (number, request) in requests.iter().enumerate() {
-        match verifier.caller(&Call::new(request), Scope::Buy) {
-            Ok(caller) if caller.subject.ends_with(&format!("{number:09}")) => {}
-            other => return Err(BenchError::Wrong(format!("token {number}: {other:?}"))),
+    for _ in 0..times {
+        for request in requests {
+            if let Err(problem) = verifier.caller(&Call::new(request), Scope::Buy) {
+                return Err(BenchError::Wrong(format!("a token: {problem:?}")));
+            }
         }
     }
     let calls = u32::try_from(requests.len()).unwrap_or(u32::MAX);
-    Ok(thread_time()?.saturating_sub(began) / calls)
+    Ok(thread_time()?.saturating_sub(began) / calls / times)
 }
 
 /// Processor time of this thread; Linux counts it in nanoseconds.
