@@ -19,7 +19,7 @@ test: setup ## lint and all tests
 
 RUNS ?= 10000
 simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
-	@cargo run --locked --release --quiet --package simulation --bin simulate -- --runs $(RUNS)
+	@cargo run --locked --profile simulate --quiet --package simulation --bin simulate -- --runs $(RUNS)
 
 compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
 	@$(MEASURE) compare --output docs/comparison.md
