@@ -3,7 +3,7 @@
 FLASHSALE := cargo run --locked --quiet --package flashsale --
 MEASURE := cargo run --locked --quiet --profile measure --package flashsale --
 
-.PHONY: help setup demo test simulate drill drill-scale compare load bench-script bench-start bench-settle bench-shards lint dev deploy-local audit docs clean
+.PHONY: help setup demo test simulate drill drill-scale compare load bench-script bench-start bench-settle bench-shards bench-token lint dev deploy-local audit docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ test: setup ## lint and all tests
 
 RUNS ?= 10000
 simulate: ## RUNS=10000 whole sales from seeds, with faults at every step
-	@cargo run --locked --release --quiet --package simulation --bin simulate -- --runs $(RUNS)
+	@cargo run --locked --profile simulate --quiet --package simulation --bin simulate -- --runs $(RUNS)
 
 compare: setup ## ways to guard a stock, measured side by side; writes docs/comparison.md
 	@$(MEASURE) compare --output docs/comparison.md
@@ -34,6 +34,9 @@ bench-script: setup ## what the deduct script costs the server, against a minima
 
 bench-start: setup ## cold starts of the release binaries: to the first poll, to the first answer, and their sizes
 	@$(FLASHSALE) bench start
+
+bench-token: ## what checking a token costs a function, by the kind of its key
+	@$(MEASURE) bench token
 
 bench-settle: setup ## settlement into one hot sale: in batches, one by one, the bare insert; fails below its bars
 	@$(MEASURE) bench settle

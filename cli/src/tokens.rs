@@ -7,10 +7,12 @@
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
 use aws_lc_rs::{
-    hmac,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
+    encoding::{AsDer, Pkcs8V1Der},
+    hmac, rsa,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair},
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use clap::ValueEnum;
 use jsonwebtoken::{
     Algorithm, EncodingKey, Header,
     jwk::{Jwk, JwkSet, KeyOperations, PublicKeyUse},
@@ -58,9 +60,45 @@ pub enum KeyError {
     },
 }
 
-/// A P-256 key pair that signs local tokens with ES256.
+/// How tokens are signed: each way that functions accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeyKind {
+    /// P-256.
+    Es256,
+    /// RSA, 2048 bits.
+    Rs256,
+    /// Ed25519.
+    #[value(name = "eddsa")]
+    EdDsa,
+}
+
+impl KeyKind {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Es256, Self::Rs256, Self::EdDsa];
+
+    const fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Es256 => Algorithm::ES256,
+            Self::Rs256 => Algorithm::RS256,
+            Self::EdDsa => Algorithm::EdDSA,
+        }
+    }
+
+    /// As a token's `alg` names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::Rs256 => "RS256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+}
+
+/// A key pair that signs local tokens.
 #[derive(Clone)]
 pub struct LocalKeys {
+    kind: KeyKind,
     pkcs8: Vec<u8>,
     signing: EncodingKey,
     issuer: String,
@@ -89,26 +127,52 @@ struct Claims<'a> {
 }
 
 impl LocalKeys {
-    /// Makes a new key pair.
+    /// Makes a new P-256 key pair.
     pub fn generate() -> Result<Self, KeyError> {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
-            .map_err(|_| KeyError::Crypto("make a P-256 key pair"))?;
-        let document = pair
-            .to_pkcs8v1()
-            .map_err(|_| KeyError::Crypto("write the key pair as PKCS #8"))?;
-        Ok(Self::from_pkcs8(document.as_ref().to_vec()))
+        Self::generate_kind(KeyKind::Es256)
     }
 
-    fn from_pkcs8(pkcs8: Vec<u8>) -> Self {
-        Self {
-            signing: EncodingKey::from_ec_der(&pkcs8),
+    /// Makes a new key pair of this kind.
+    pub fn generate_kind(kind: KeyKind) -> Result<Self, KeyError> {
+        let failed = |_| KeyError::Crypto("make a key pair");
+        let pkcs8 = match kind {
+            KeyKind::Es256 => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
+                .and_then(|pair| pair.to_pkcs8v1())
+                .map_err(failed)?
+                .as_ref()
+                .to_vec(),
+            KeyKind::Rs256 => {
+                let pair = rsa::KeyPair::generate(rsa::KeySize::Rsa2048).map_err(failed)?;
+                AsDer::<Pkcs8V1Der<'_>>::as_der(&pair)
+                    .map_err(failed)?
+                    .as_ref()
+                    .to_vec()
+            }
+            KeyKind::EdDsa => Ed25519KeyPair::generate()
+                .and_then(|pair| pair.to_pkcs8v1())
+                .map_err(failed)?
+                .as_ref()
+                .to_vec(),
+        };
+        Self::from_pkcs8(kind, pkcs8)
+    }
+
+    fn from_pkcs8(kind: KeyKind, pkcs8: Vec<u8>) -> Result<Self, KeyError> {
+        Ok(Self {
+            kind,
+            signing: match kind {
+                KeyKind::Es256 => EncodingKey::from_ec_der(&pkcs8),
+                // Of the binary form it takes the inner part only.
+                KeyKind::Rs256 => EncodingKey::from_rsa_pem(pem(&pkcs8).as_bytes())?,
+                KeyKind::EdDsa => EncodingKey::from_ed_der(&pkcs8),
+            },
             pkcs8,
             issuer: LOCAL_ISSUER.to_owned(),
             audience: LOCAL_AUDIENCE.to_owned(),
-        }
+        })
     }
 
-    /// Reads the key pair that [`Self::save`] wrote.
+    /// Reads the P-256 key pair that [`Self::save`] wrote.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let file_error = |problem: String| KeyError::File {
             path: path.display().to_string(),
@@ -126,20 +190,17 @@ impl LocalKeys {
         let pkcs8 = BASE64.decode(body).map_err(|_| expected())?;
         EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8)
             .map_err(|_| expected())?;
-        Ok(Self::from_pkcs8(pkcs8))
+        Self::from_pkcs8(KeyKind::Es256, pkcs8)
     }
 
     /// Writes the key pair as PEM that only its owner can read. Refuses to overwrite a file.
     pub fn save(&self, path: &Path) -> Result<(), KeyError> {
-        let encoded = BASE64.encode(&self.pkcs8);
-        let (head, tail) = encoded.split_at(encoded.len().min(64));
-        let pem = format!("{PEM_BEGIN}\n{head}\n{tail}\n{PEM_END}\n");
         fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(path)
-            .and_then(|mut file| file.write_all(pem.as_bytes()))
+            .and_then(|mut file| file.write_all(pem(&self.pkcs8).as_bytes()))
             .map_err(|error| KeyError::File {
                 path: path.display().to_string(),
                 problem: error.to_string(),
@@ -148,7 +209,7 @@ impl LocalKeys {
 
     /// The public key as a JWK set: the value of `FLASHSALE_TOKEN_JWKS`.
     pub fn jwks_json(&self) -> Result<String, KeyError> {
-        let mut jwk = Jwk::from_encoding_key(&self.signing, Algorithm::ES256)?;
+        let mut jwk = Jwk::from_encoding_key(&self.signing, self.kind.algorithm())?;
         jwk.common.key_id = Some(KEY_ID.to_owned());
         jwk.common.public_key_use = Some(PublicKeyUse::Signature);
         jwk.common.key_operations = Some(vec![KeyOperations::Verify]);
@@ -179,10 +240,18 @@ impl LocalKeys {
             nbf: now_s,
             exp: now_s + ttl_s,
         };
-        let mut header = Header::new(Algorithm::ES256);
+        let mut header = Header::new(self.kind.algorithm());
         header.kid = Some(KEY_ID.to_owned());
         Ok(jsonwebtoken::encode(&header, &claims, &self.signing)?)
     }
+}
+
+/// A key in PKCS #8 as PEM, in lines of 64 characters.
+fn pem(pkcs8: &[u8]) -> String {
+    let encoded = BASE64.encode(pkcs8);
+    let lines = encoded.as_bytes().chunks(64).map(String::from_utf8_lossy);
+    let body: Vec<_> = lines.collect();
+    format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", body.join("\n"))
 }
 
 /// The `Flashsale-Signature` of a payment event: `t=<unix seconds>,v1=<hex>`, where the second part is the
@@ -233,6 +302,20 @@ mod tests {
         assert_eq!(claims["scope"], "sale:buy sale:operate");
         assert!(check(&keys, &token, "elsewhere").is_err());
         assert!(check(&LocalKeys::generate().unwrap(), &token, LOCAL_AUDIENCE).is_err());
+    }
+
+    #[test]
+    fn functions_accept_every_kind_of_key() {
+        for kind in KeyKind::ALL {
+            let keys = LocalKeys::generate_kind(kind).unwrap();
+            let set: JwkSet = serde_json::from_str(&keys.jwks_json().unwrap()).unwrap();
+            let key = DecodingKey::from_jwk(set.find(KEY_ID).unwrap()).unwrap();
+            let mut validation = Validation::new(kind.algorithm());
+            validation.set_audience(&[LOCAL_AUDIENCE]);
+            let token = keys.token("carol", &[SCOPE_BUY], 60).unwrap();
+            let claims = decode::<Value>(&token, &key, &validation).unwrap().claims;
+            assert_eq!(claims["sub"], "carol", "{kind:?}");
+        }
     }
 
     #[test]

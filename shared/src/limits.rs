@@ -32,6 +32,10 @@ pub const RETRY_AFTER_BUSY_MS: u64 = 1_000;
 pub const RETRY_JITTER_MS: u64 = 2_000;
 /// Longest bearer token that is looked at, in bytes.
 pub const TOKEN_MAX_BYTES: usize = 8 * 1024;
+/// Tokens that one process remembers to have verified, about 300 bytes each.
+pub const TOKENS_VERIFIED_MAX: usize = 16_384;
+/// Longest subject and scope, together, that it remembers.
+pub const VERIFIED_CLAIMS_MAX_BYTES: usize = 512;
 /// Sales whose route one process keeps; beyond it, it forgets all and learns again.
 pub const ROUTES_CACHED_MAX: usize = 1_000;
 

@@ -6,12 +6,14 @@ mod script;
 mod settle;
 mod shards;
 mod start;
+mod token;
 
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
 pub use settle::{SettleBench, SettleReport, Way};
 pub use shards::{ShardsBench, ShardsReport};
 pub use start::{Function, StartBench, StartReport};
+pub use token::{TokenBench, TokenReport};
 
 use crate::local::LocalError;
 use shared::ports::LedgerError;

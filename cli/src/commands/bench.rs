@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{CommandError, interrupted};
-use crate::bench::{BenchError, Function, ScriptBench, SettleBench, ShardsBench, StartBench};
+use crate::bench::{
+    BenchError, Function, ScriptBench, SettleBench, ShardsBench, StartBench, TokenBench,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BenchCommand {
@@ -21,6 +23,15 @@ pub(super) enum BenchCommand {
     /// Three shards on a private cluster of three primaries: each node's part of the script time; fails when one
     /// has more than 45 %
     Shards(ShardsArgs),
+    /// What checking a token costs, by the kind of its key: for the first time, and again
+    Token(TokenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenArgs {
+    /// Runs of each; the best counts
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +113,10 @@ pub(super) async fn run(command: BenchCommand) -> Result<(), CommandError> {
             BenchCommand::Start(args) => start(args).await,
             BenchCommand::Settle(args) => settle(args).await,
             BenchCommand::Shards(args) => shards(args).await,
+            BenchCommand::Token(TokenArgs { runs }) => {
+                let report = TokenBench { runs }.run()?;
+                Ok((report.to_string(), true))
+            }
         }
     };
     let (text, holds) = tokio::select! {

@@ -9,6 +9,7 @@ use crate::{
     demo::Progress,
     load::{Auth, LoadConfig, QueueKind, Via, load},
     local::redis::Engine,
+    tokens::KeyKind,
 };
 
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ pub(super) struct LoadArgs {
     /// Whether calls have tokens, in process
     #[arg(long, value_enum, default_value_t = Auth::On)]
     auth: Auth,
+    /// How tokens are signed, in process
+    #[arg(long, value_enum, default_value_t = KeyKind::Es256)]
+    keys: KeyKind,
     /// Calls at once, from 1 to 10000; may be repeated, rising
     #[arg(long, value_name = "NUMBER", value_parser = lanes)]
     lanes: Vec<usize>,
@@ -105,6 +109,7 @@ impl LoadArgs {
             cluster: self.cluster,
             queue: self.queue,
             auth: self.auth,
+            keys: self.keys,
             lanes: if self.lanes.is_empty() {
                 default.lanes
             } else {

@@ -2,7 +2,11 @@
 
 use std::{fs, time::Instant};
 
-use super::{LoadError, Stand, numbers::float};
+use super::{
+    LoadError, Stand,
+    numbers::float,
+    stand::{RedisUse, Scripts},
+};
 
 /// Linux counts processor time in hundredths of a second for everybody.
 const TICKS_PER_S: f64 = 100.0;
@@ -18,6 +22,8 @@ pub struct Usage {
     pub others: f64,
     /// Cores of this machine.
     pub cores: f64,
+    /// What Redis did; none where it cannot be asked.
+    pub scripts: Option<Scripts>,
 }
 
 impl Usage {
@@ -32,7 +38,7 @@ impl Usage {
 struct Reading {
     at: Instant,
     own_s: f64,
-    redis_s: Option<f64>,
+    redis: Option<RedisUse>,
     machine_s: f64,
 }
 
@@ -44,7 +50,7 @@ fn read<S: Stand>(stand: &S) -> Result<Reading, LoadError> {
     Ok(Reading {
         at: Instant::now(),
         own_s: own_cpu_s()?,
-        redis_s: stand.redis_use()?.map(|redis| redis.cpu_s),
+        redis: stand.redis_use()?,
         machine_s: machine_cpu_s()?,
     })
 }
@@ -59,10 +65,16 @@ impl Meter {
         let (first, last) = (self.0, read(stand)?);
         let s = last.at.duration_since(first.at).as_secs_f64().max(1e-9);
         let own = (last.own_s - first.own_s) / s;
-        let redis = match (first.redis_s, last.redis_s) {
-            (Some(first), Some(last)) => Some((last - first) / s),
-            _ => None,
-        };
+        let both = first.redis.zip(last.redis);
+        let redis = both.map(|(first, last)| (last.cpu_s - first.cpu_s) / s);
+        let scripts = both.and_then(|(first, last)| {
+            let (first, last) = (first.scripts?, last.scripts?);
+            Some(Scripts {
+                calls: last.calls.saturating_sub(first.calls),
+                us: last.us.saturating_sub(first.us),
+                writes: last.writes.saturating_sub(first.writes),
+            })
+        });
         let machine = (last.machine_s - first.machine_s) / s;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Usage {
@@ -70,6 +82,7 @@ impl Meter {
             redis,
             others: (machine - own - redis.unwrap_or(0.0)).max(0.0),
             cores: float(cores as u64),
+            scripts,
         })
     }
 }
@@ -109,7 +122,7 @@ pub(super) fn resident_bytes() -> Result<u64, LoadError> {
 }
 
 /// The machine's load averages, as it states them.
-pub(super) fn load_average() -> String {
+pub(crate) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace()
         .take(3)

@@ -35,15 +35,16 @@ use crate::{
         dev::{Dev, DevError},
         redis::Engine,
     },
-    tokens::{KeyError, LocalKeys},
+    tokens::{KeyError, KeyKind, LocalKeys},
 };
 
 pub use crowd::{Buyer, Crowd};
 pub use histogram::Histogram;
 pub use meter::Usage;
+pub(crate) use meter::load_average;
 pub use pace::Run;
 pub use report::Report;
-pub use stand::{Books, Drained};
+pub use stand::{Books, Drained, Scripts};
 pub use tally::{Heard, Tally};
 
 use stand::{InProcess, OverHttp, Shape, Stand};
@@ -97,6 +98,8 @@ pub struct LoadConfig {
     pub queue: QueueKind,
     /// In process mode.
     pub auth: Auth,
+    /// In process mode: how tokens are signed.
+    pub keys: KeyKind,
     /// Calls at once, rising; it stops where more bring no more.
     pub lanes: Vec<usize>,
     /// How long each measurement is meant to take.
@@ -119,6 +122,7 @@ impl Default for LoadConfig {
             cluster: false,
             queue: QueueKind::Fast,
             auth: Auth::On,
+            keys: KeyKind::Es256,
             lanes: vec![1, 2, 4, 8, 16, 32, 64, 128, 256],
             step: Duration::from_secs(2),
             units_max: 40_000,
@@ -171,7 +175,7 @@ pub async fn load(config: &LoadConfig, progress: &Arc<Progress>) -> Result<Repor
     let shards = ShardCount::parse(if config.cluster { CLUSTER_NODES } else { 1 })?;
     match &config.via {
         Via::Process => {
-            let keys = LocalKeys::generate()?;
+            let keys = LocalKeys::generate_kind(config.keys)?;
             let shape = Shape {
                 shards,
                 batch: config.batch,
@@ -183,7 +187,7 @@ pub async fn load(config: &LoadConfig, progress: &Arc<Progress>) -> Result<Repor
             plan.rise(&stand).await?;
             plan.yardstick(&stand).await?;
             if config.auth == Auth::On {
-                let bare = Arc::new(stand.again(Auth::Off, &keys)?);
+                let bare = Arc::new(stand.again(Auth::Off)?);
                 plan.without_tokens(&bare).await?;
             }
             Box::pin(plan.below_and_above(&stand)).await

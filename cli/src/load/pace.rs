@@ -38,29 +38,48 @@ impl Run {
     }
 }
 
-/// Each of `buyers` calls once; so many at a time, each as soon as the one before her is answered.
+/// Who calls.
+#[derive(Debug, Clone)]
+pub(super) struct Callers {
+    /// Their places in the crowd.
+    pub places: Range<usize>,
+    /// How many calls they make, by turns.
+    pub calls: usize,
+}
+
+impl From<Range<usize>> for Callers {
+    /// Each of them calls once.
+    fn from(places: Range<usize>) -> Self {
+        let calls = places.len();
+        Self { places, calls }
+    }
+}
+
+/// All these calls; so many at a time, each as soon as the one before her is answered.
 pub(super) async fn flat_out<S: Stand>(
     stand: &Arc<S>,
     sale: &Arc<OpenSale>,
     crowd: &Arc<Crowd>,
-    buyers: Range<usize>,
+    callers: impl Into<Callers>,
     lanes: usize,
 ) -> Result<Run, LoadError> {
-    let next = Arc::new(AtomicUsize::new(buyers.start));
+    let Callers { places, calls } = callers.into();
+    let next = Arc::new(AtomicUsize::new(0));
     let mut tasks = JoinSet::new();
     let began = Instant::now();
     for _ in 0..lanes {
         let (stand, sale, crowd) = (Arc::clone(stand), Arc::clone(sale), Arc::clone(crowd));
-        let (next, end) = (Arc::clone(&next), buyers.end);
+        let (next, first, several) = (Arc::clone(&next), places.start, places.len().max(1));
         tasks.spawn(async move {
             let mut tally = Tally::default();
             loop {
-                let place = next.fetch_add(1, Ordering::Relaxed);
-                if place >= end {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= calls {
                     return tally;
                 }
+                let buyer = crowd.get(first + number % several);
                 let began = Instant::now();
-                let heard = stand.buy(&sale, crowd.get(place)).await;
+                let heard = stand.buy(&sale, buyer).await;
                 sale.count(&heard);
                 tally.count(heard, began.elapsed());
             }

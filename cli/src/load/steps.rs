@@ -109,9 +109,10 @@ impl<'a> Plan<'a> {
         let work = async {
             let step = measure(stand, &self.crowd, lanes, units).await?;
             let remark = format!(
-                "{:.0} winners/s, {:.0} refusals/s, {:.0} replays/s, {:.0} settled/s",
+                "{:.0} winners/s, {:.0} refusals/s, {:.0} again, {:.0} replays/s, {:.0} settled/s",
                 step.winners.run.per_s(),
                 step.refusals.run.per_s(),
+                step.returning.run.per_s(),
                 step.replays.run.per_s(),
                 step.settled_per_s(),
             );

@@ -34,9 +34,7 @@ async fn run() -> Result<(), Failure> {
         orders: config.order_dlq_url,
         expiries: config.expiry_dlq_url,
     };
-    let queue = SqsQueue::connect(queues)
-        .await
-        .with_dead_letters(dead_letters);
+    let queue = SqsQueue::connect(queues).with_dead_letters(dead_letters);
     let handler = Arc::new(Handler {
         admin: Admin {
             ledger: RedisLedger::new(redis),

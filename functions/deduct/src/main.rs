@@ -31,7 +31,7 @@ async fn run() -> Result<(), Failure> {
     let handler = Arc::new(Handler {
         deduct: Deduct {
             ledger: RedisLedger::new(settings),
-            queue: SqsQueue::connect(queues).await,
+            queue: SqsQueue::connect(queues),
             clock: SystemClock,
             ids: SystemIds,
             routes: Routes::default(),

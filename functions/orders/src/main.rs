@@ -35,7 +35,7 @@ async fn run() -> Result<(), Failure> {
         orders: Orders {
             ledger: RedisLedger::new(redis),
             store: PgStore::new(postgres),
-            queue: SqsQueue::connect(queues).await,
+            queue: SqsQueue::connect(queues),
             clock: SystemClock,
             ids: SystemIds,
             routes: Routes::default(),

@@ -35,7 +35,7 @@ async fn serve() -> Result<(), Failure> {
         reconcile: Reconcile {
             ledger: RedisLedger::new(redis),
             store: PgStore::new(database),
-            queue: SqsQueue::connect(queues).await,
+            queue: SqsQueue::connect(queues),
             clock: SystemClock,
             ids: SystemIds,
             policy: Policy::default(),

@@ -32,7 +32,7 @@ async fn serve() -> Result<(), Failure> {
     let settle = Arc::new(Settle {
         ledger: RedisLedger::new(redis),
         store: PgStore::new(database),
-        queue: SqsQueue::connect(queues).await,
+        queue: SqsQueue::connect(queues),
         clock: SystemClock,
     });
     run_concurrent(service_fn(move |event| {

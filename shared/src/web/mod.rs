@@ -16,6 +16,7 @@ mod router;
 mod signature;
 mod texts;
 mod token;
+mod verified;
 
 pub use call::Call;
 pub use code::ProblemCode;

@@ -1,16 +1,21 @@
 //! Tokens: who calls, and what they may do.
 //!
 //! JWTs are checked here, in the function, against configured public keys, so that the same check runs on one
-//! machine and deployed. Each key is parsed once and bound to one algorithm; a token cannot choose another.
+//! machine and deployed. Each key is parsed once and bound to one algorithm; a token cannot choose another. The
+//! signature of a token that comes again is not checked again, everything else about it is.
+
+use std::sync::Arc;
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, KeyAlgorithm};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 
+use super::verified::{Fingerprint, Verified};
 use super::{Call, Problem, ProblemCode};
 use crate::config::{ConfigError, Fault, TokenConfig};
 use crate::domain::BuyerId;
 use crate::limits::{TOKEN_LEEWAY_S, TOKEN_MAX_BYTES};
+use crate::ports::{Clock, SystemClock};
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +49,7 @@ pub struct Caller {
 /// Checks tokens against configured keys.
 pub struct TokenVerifier {
     keys: Vec<Key>,
+    verified: Verified,
 }
 
 struct Key {
@@ -53,11 +59,14 @@ struct Key {
     validation: Validation,
 }
 
-#[derive(Deserialize)]
-struct Claims {
-    sub: String,
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Claims {
+    pub(super) sub: String,
     #[serde(default)]
-    scope: String,
+    pub(super) scope: String,
+    /// A number; the verification sees to it.
+    #[serde(default)]
+    pub(super) exp: serde_json::Value,
 }
 
 impl TokenVerifier {
@@ -83,7 +92,10 @@ impl TokenVerifier {
         if keys.is_empty() {
             return Err(fault("it has no key".into()));
         }
-        Ok(Self { keys })
+        Ok(Self {
+            keys,
+            verified: Verified::default(),
+        })
     }
 
     /// The caller of a call that needs `scope`: `unauthenticated` without a valid token, `forbidden` without
@@ -123,16 +135,28 @@ impl TokenVerifier {
                 ));
         }
         Ok(Caller {
-            subject: claims.sub,
+            subject: claims.sub.clone(),
             buyer_id,
         })
     }
 
-    fn claims(&self, token: &str) -> Result<Claims, Problem> {
-        use jsonwebtoken::errors::ErrorKind;
+    fn claims(&self, token: &str) -> Result<Arc<Claims>, Problem> {
         if token.len() > TOKEN_MAX_BYTES {
             return Err(invalid("it is too long", "过长"));
         }
+        let fingerprint = Fingerprint::of(token);
+        // The wall clock, as the verification itself reads it.
+        let now_s = SystemClock.now().get() / 1_000;
+        if let Some(claims) = self.verified.find(fingerprint, now_s) {
+            return Ok(claims);
+        }
+        let claims = Arc::new(self.verify(token)?);
+        self.verified.keep(fingerprint, &claims);
+        Ok(claims)
+    }
+
+    fn verify(&self, token: &str) -> Result<Claims, Problem> {
+        use jsonwebtoken::errors::ErrorKind;
         let Ok(header) = decode_header(token) else {
             return Err(invalid("it is no JWT", "不是 JWT"));
         };

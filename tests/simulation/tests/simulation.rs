@@ -44,7 +44,7 @@ fn thousands_of_sales_keep_every_promise() {
     if let Some(outcome) = broken {
         let seed = outcome.seed;
         panic!(
-            "{:#?}\ncargo run --release -p simulation --bin simulate -- --seed {seed} --tell",
+            "{:#?}\ncargo run --profile simulate -p simulation --bin simulate -- --seed {seed} --tell",
             outcome.violations
         );
     }

@@ -33,7 +33,7 @@ async fn main() -> ExitCode {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .ok();
-    let hands = Hands::connect(&crowd.stores, "", None).await;
+    let hands = Hands::connect(&crowd.stores, "", None);
     let Ok(sale) = SaleId::parse(&crowd.sale) else {
         eprintln!("{}: no sale id", crowd.sale);
         return ExitCode::from(2);

@@ -43,7 +43,8 @@ pub struct Hands {
 
 impl Hands {
     /// Connects, lazily; every step is told to `steps`.
-    pub async fn connect(
+    #[must_use]
+    pub fn connect(
         addresses: &StoreAddresses,
         dead_letters: &str,
         steps: Option<Arc<dyn Steps>>,
@@ -62,7 +63,7 @@ impl Hands {
             orders: addresses.orders.clone(),
             expiries: Some(addresses.expiries.clone()),
         };
-        let queue = SqsQueue::local(&endpoint, urls).await;
+        let queue = SqsQueue::local(&endpoint, urls);
         let dead = DeadLetterUrls {
             orders: Some(dead_letters.to_owned()),
             expiries: None,

@@ -135,7 +135,7 @@ pub async fn run(task: &Task) {
         sent: AtomicUsize::new(0),
         heard: AtomicUsize::new(0),
     });
-    let hands = Hands::connect(&task.stores, &task.dead_letters, Some(tape)).await;
+    let hands = Hands::connect(&task.stores, &task.dead_letters, Some(tape));
     let came = task.flow.act(&hands, task).await;
     say(&format!("{DONE}{came}"));
 }

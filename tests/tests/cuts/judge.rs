@@ -38,12 +38,12 @@ pub async fn repeat(world: &World, task: &Task) {
             panic!("the lease of a dead run never ends");
         }
         Flow::Office => {
-            let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None).await;
+            let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None);
             task.flow.act(&hands, task).await;
         }
         Flow::Redrive => {
             // Its letters are shown again a while after the look of the process that died.
-            let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None).await;
+            let hands = tests::cuts::Hands::connect(&task.stores, &task.dead_letters, None);
             for _ in 0..80 {
                 task.flow.act(&hands, task).await;
                 if letters_left(world, task).await == 0 {

@@ -53,7 +53,7 @@ impl World {
         };
         Self {
             redis,
-            hands: Hands::connect(&addresses, "", None).await,
+            hands: Hands::connect(&addresses, "", None),
             client,
             addresses,
             _postgres: postgres,

@@ -62,7 +62,7 @@ async fn send_all(queue: &SqsQueue, count: usize) -> Vec<Result<(), QueueError>>
 #[tokio::test]
 async fn callers_one_after_another_are_each_alone() {
     let server = FaultServer::start(None, |_, seen| usual(seen)).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     for number in 0..3 {
         queue.send_order(&order_of(number)).await.unwrap();
     }
@@ -74,7 +74,7 @@ async fn callers_one_after_another_are_each_alone() {
 #[tokio::test]
 async fn callers_at_once_share_calls_of_ten_behind_the_first() {
     let server = FaultServer::start(None, |_, seen| usual(seen)).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     for answer in send_all(&queue, 25).await {
         answer.unwrap();
     }
@@ -100,7 +100,7 @@ async fn callers_at_once_share_calls_of_ten_behind_the_first() {
 #[tokio::test]
 async fn clones_gather_together() {
     let server = FaultServer::start(None, |_, seen| usual(seen)).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let queues: Vec<_> = (0..4)
         .map(|number| (queue.clone(), order_of(number)))
         .collect();
@@ -124,7 +124,7 @@ async fn each_caller_hears_of_its_own_entry() {
         })
     })
     .await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     for (number, answer) in send_all(&queue, 11).await.into_iter().enumerate() {
         match (number, answer) {
             (3, Err(error)) => assert!(chain(&error).contains("InternalError"), "{error}"),
@@ -155,7 +155,7 @@ async fn without_a_reply_every_entry_of_that_batch_is_unknown_and_no_other() {
         if lost { Reply::Close } else { usual(seen) }
     })
     .await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let answers = send_all(&queue, 13).await;
     let lost: Vec<_> = (0..13).filter(|at| answers[*at].is_err()).collect();
     assert_eq!(lost, (1..=10).collect::<Vec<_>>(), "the first batch");
@@ -177,7 +177,7 @@ async fn a_reply_that_does_not_name_an_entry_is_no_acknowledgement_of_it() {
         batch_reply(&body, |_| None)
     })
     .await;
-    let answers = send_all(&queue_of(&server).await, 4).await;
+    let answers = send_all(&queue_of(&server), 4).await;
     let failed: Vec<_> = (0..4).filter(|at| answers[*at].is_err()).collect();
     assert_eq!(failed, [2]);
 }
@@ -197,7 +197,7 @@ async fn batch_arrived(server: &FaultServer) {
 #[tokio::test]
 async fn who_gives_up_before_the_batch_leaves_takes_nobody_along() {
     let server = FaultServer::start(None, |_, seen| usual(seen)).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let tasks: Vec<_> = (0..4).map(|number| spawn(&queue, number)).collect();
     // Each runs up to its first wait: the first is on the wire, the second has begun the batch.
     tokio::task::yield_now().await;
@@ -221,7 +221,7 @@ async fn who_gives_up_while_the_batch_is_on_the_wire_takes_nobody_along() {
         }
     })
     .await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let tasks: Vec<_> = (0..4).map(|number| spawn(&queue, number)).collect();
     batch_arrived(&server).await;
     tasks[1].abort();
@@ -237,7 +237,7 @@ async fn who_gives_up_while_the_batch_is_on_the_wire_takes_nobody_along() {
 #[tokio::test]
 async fn a_batch_that_all_gave_up_is_never_sent() {
     let server = FaultServer::start(None, |_, seen| usual(seen)).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let first = spawn(&queue, 0);
     let others = [spawn(&queue, 1), spawn(&queue, 2)];
     tokio::task::yield_now().await;
@@ -256,7 +256,7 @@ async fn a_batch_that_all_gave_up_is_never_sent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_order_of_many_at_once_arrives_once() {
     let double = Double::start().await;
-    let queue = double.queue(&double.ministack.endpoint()).await;
+    let queue = double.queue(&double.ministack.endpoint());
     let tasks: Vec<_> = (0..40).map(|number| spawn(&queue, number)).collect();
     for task in tasks {
         task.await.unwrap().unwrap();

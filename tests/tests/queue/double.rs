@@ -46,11 +46,11 @@ impl Double {
         }
     }
 
-    pub async fn queue(&self, endpoint: &str) -> SqsQueue {
+    pub fn queue(&self, endpoint: &str) -> SqsQueue {
         let endpoint = LocalEndpoint {
             url: endpoint.into(),
         };
-        SqsQueue::local(&endpoint, self.urls.clone()).await
+        SqsQueue::local(&endpoint, self.urls.clone())
     }
 
     /// The dead-letter queues of orders, with these bodies, and of expiries, with none.
@@ -93,7 +93,7 @@ impl Double {
 #[tokio::test]
 async fn messages_arrive_as_written_and_are_counted() {
     let double = Double::start().await;
-    let queue = double.queue(&double.ministack.endpoint()).await;
+    let queue = double.queue(&double.ministack.endpoint());
     queue.send_order(&order()).await.unwrap();
     queue
         .send_expiries(&[(reminder(), 0), (reminder(), 900)])
@@ -127,7 +127,7 @@ async fn a_lost_reply_leaves_two_messages_and_a_true_answer() {
         }
     })
     .await;
-    let queue = double.queue(&faulty.url).await;
+    let queue = double.queue(&faulty.url);
     queue.send_order(&order()).await.unwrap();
     assert_eq!(faulty.seen().len(), 2, "the first try, and the SDK's own");
     assert_eq!(
@@ -144,7 +144,7 @@ async fn a_send_whose_every_reply_is_lost_is_an_error_though_messages_arrived() 
         Reply::ForwardThenClose
     })
     .await;
-    let queue = double.queue(&faulty.url).await;
+    let queue = double.queue(&faulty.url);
     assert!(queue.send_order(&order()).await.is_err());
     let bodies = double.bodies(&double.urls.orders).await;
     assert_eq!(bodies.len(), faulty.seen().len());

@@ -29,16 +29,16 @@ pub fn reminder() -> ExpiryMessage {
     }
 }
 
-async fn queue_at(url: &str) -> SqsQueue {
+fn queue_at(url: &str) -> SqsQueue {
     let urls = QueueUrls {
         orders: format!("{url}/000000000000/orders"),
         expiries: Some(format!("{url}/000000000000/expiries")),
     };
-    SqsQueue::local(&LocalEndpoint { url: url.into() }, urls).await
+    SqsQueue::local(&LocalEndpoint { url: url.into() }, urls)
 }
 
-pub async fn queue_of(server: &FaultServer) -> SqsQueue {
-    queue_at(&server.url).await
+pub fn queue_of(server: &FaultServer) -> SqsQueue {
+    queue_at(&server.url)
 }
 
 /// The whole chain of causes, as a log line would show it.
@@ -77,7 +77,7 @@ pub fn batch_reply(body: &Value, refuse: impl Fn(&Value) -> Option<(&'static str
 #[tokio::test]
 async fn one_send_per_order_when_nothing_is_wrong() {
     let server = FaultServer::start(None, |_, _| Reply::Json(200, sent())).await;
-    queue_of(&server).await.send_order(&order()).await.unwrap();
+    queue_of(&server).send_order(&order()).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].target, "AmazonSQS.SendMessage");
@@ -94,7 +94,7 @@ async fn one_send_per_order_when_nothing_is_wrong() {
 #[tokio::test]
 async fn a_silent_server_ends_in_an_error_within_the_operation_time_out() {
     let server = FaultServer::start(None, |_, _| Reply::Silence).await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let started = Instant::now();
     let error = queue.send_order(&order()).await.unwrap_err();
     let took = started.elapsed();
@@ -113,7 +113,7 @@ async fn nobody_listening_is_an_error_soon() {
         flashsale::local::free_port().unwrap()
     );
     let started = Instant::now();
-    let error = queue_at(&url).await.send_order(&order()).await.unwrap_err();
+    let error = queue_at(&url).send_order(&order()).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_millis(SQS_OPERATION_MS));
     assert_eq!(error.action, "sending an order");
 }
@@ -126,7 +126,7 @@ async fn a_connection_that_died_is_replaced_within_the_call() {
         _ => Reply::Json(200, sent()),
     })
     .await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     queue.send_order(&order()).await.unwrap();
     queue.send_order(&order()).await.unwrap();
     assert_eq!(server.seen().len(), 3);
@@ -142,11 +142,7 @@ async fn throttling_is_tried_again_and_then_an_error() {
     })
     .await;
     let started = Instant::now();
-    let error = queue_of(&server)
-        .await
-        .send_order(&order())
-        .await
-        .unwrap_err();
+    let error = queue_of(&server).send_order(&order()).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_millis(SQS_OPERATION_MS));
     assert!(
         chain(&error).contains("RequestThrottled"),
@@ -165,11 +161,7 @@ async fn a_refusal_that_is_our_fault_is_not_repeated() {
         )
     })
     .await;
-    let error = queue_of(&server)
-        .await
-        .send_order(&order())
-        .await
-        .unwrap_err();
+    let error = queue_of(&server).send_order(&order()).await.unwrap_err();
     assert!(
         chain(&error).contains("QueueDoesNotExist"),
         "{}",
@@ -181,11 +173,7 @@ async fn a_refusal_that_is_our_fault_is_not_repeated() {
 #[tokio::test]
 async fn a_success_without_a_message_id_is_no_acknowledgement() {
     let server = FaultServer::start(None, |_, _| Reply::Json(200, json!({}))).await;
-    let error = queue_of(&server)
-        .await
-        .send_order(&order())
-        .await
-        .unwrap_err();
+    let error = queue_of(&server).send_order(&order()).await.unwrap_err();
     assert!(chain(&error).contains("MessageId"), "{}", chain(&error));
 }
 
@@ -200,11 +188,7 @@ async fn only_the_refused_entries_of_a_batch_are_sent_again() {
     })
     .await;
     let messages: Vec<_> = (0..10).map(|delay| (reminder(), delay)).collect();
-    queue_of(&server)
-        .await
-        .send_expiries(&messages)
-        .await
-        .unwrap();
+    queue_of(&server).send_expiries(&messages).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].body["Entries"].as_array().unwrap().len(), 10);
@@ -229,7 +213,6 @@ async fn an_entry_refused_twice_or_for_our_fault_is_reported_and_the_rest_still_
     .await;
     let messages: Vec<_> = (0..13).map(|delay| (reminder(), delay)).collect();
     let error = queue_of(&server)
-        .await
         .send_expiries(&messages)
         .await
         .unwrap_err();
@@ -256,7 +239,6 @@ async fn a_delay_of_901_s_is_refused_here_and_the_others_go_out() {
     let server = FaultServer::start(None, |_, seen| batch_reply(&seen.body, |_| None)).await;
     let messages = [(reminder(), 900), (reminder(), 901), (reminder(), 0)];
     let error = queue_of(&server)
-        .await
         .send_expiries(&messages)
         .await
         .unwrap_err();
@@ -280,7 +262,7 @@ async fn without_an_answer_no_further_batch_is_tried() {
     })
     .await;
     let messages: Vec<_> = (0..30).map(|delay| (reminder(), delay)).collect();
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     assert!(queue.send_expiries(&messages).await.is_err());
     assert_eq!(server.seen().len(), 1);
     queue.send_expiries(&[]).await.unwrap();
@@ -296,7 +278,7 @@ async fn reminders_without_a_queue_for_them_name_the_variable() {
     let endpoint = LocalEndpoint {
         url: "http://127.0.0.1:9".into(),
     };
-    let queue = SqsQueue::local(&endpoint, urls).await;
+    let queue = SqsQueue::local(&endpoint, urls);
     let error = queue.send_expiries(&[(reminder(), 1)]).await.unwrap_err();
     assert!(
         chain(&error).contains("FLASHSALE_EXPIRY_QUEUE_URL"),
@@ -319,7 +301,7 @@ async fn a_depth_that_is_not_told_is_an_error_not_an_empty_queue() {
         Reply::Json(200, json!({ "Attributes": attributes }))
     })
     .await;
-    let queue = queue_of(&server).await;
+    let queue = queue_of(&server);
     let depth = queue.order_depth().await.unwrap();
     assert_eq!((depth.waiting, depth.in_flight, depth.delayed), (3, 2, 1));
     assert!(queue.order_depth().await.is_err());

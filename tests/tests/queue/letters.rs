@@ -84,7 +84,6 @@ async fn dead_letters_on_a_double_of_sqs() {
     let (orders, expiries) = double.dead_letter_queues(&["a", "b", "c"]).await;
     let queue = double
         .queue(&double.ministack.endpoint())
-        .await
         .with_dead_letters(DeadLetterUrls {
             orders: Some(orders),
             expiries: Some(expiries),
@@ -95,7 +94,7 @@ async fn dead_letters_on_a_double_of_sqs() {
 #[tokio::test]
 async fn a_process_without_dead_letters_names_the_variable() {
     let double = Double::start().await;
-    let queue = double.queue(&double.ministack.endpoint()).await;
+    let queue = double.queue(&double.ministack.endpoint());
     let error = queue.look(QueueName::Orders, 1).await.unwrap_err();
     let text = shared::startup::chain(&error);
     assert!(text.contains("FLASHSALE_ORDER_DLQ_URL"), "{text}");

@@ -45,6 +45,7 @@ async fn a_small_load_is_counted_exactly_and_reported_whole() {
         "What was measured",
         "Up to the knee",
         "The knee",
+        "What a refusal costs",
         "Settlement",
         "Above the peak",
         "Memory",
@@ -63,12 +64,26 @@ async fn a_small_load_is_counted_exactly_and_reported_whole() {
         "| winners, 16 at once |",
         "| winners, whole handler, 1 connection |",
         "| refusals, no tokens, 1 connection |",
+        "| refusals again, whole handler, 1 connection |",
         "winners/s that do not wait",
         "refusals/s that do not wait",
         "None in ",
     ] {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
+    // Redis calls, changed keys and messages of one call; some calls time out and are made again.
+    let cost = |call: &str| -> Vec<&str> {
+        let mut lines = markdown.lines();
+        let line = lines
+            .find(|line| line.starts_with(&format!("| {call} | ")))
+            .unwrap();
+        line.split(" | ").skip(2).take(3).collect()
+    };
+    for call in ["refusal", "refusal again"] {
+        assert!(cost(call)[0].starts_with("1."), "one call of Redis");
+        assert_eq!(cost(call)[1..], ["0.00", "0.00"], "{call}");
+    }
+    assert_eq!(cost("winner")[2], "1.00", "a message");
     assert!(html.contains("a &lt;test&gt;"));
     assert!(html.matches("<svg").count() >= 6, "a picture of each kind");
     for outside in [

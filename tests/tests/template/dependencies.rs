@@ -36,6 +36,21 @@ fn deduct_links_redis_and_sqs_and_no_sql() {
     }
 }
 
+/// What once made the archive, and so the cold start, larger and gave nothing. `make bench-start` holds its size.
+#[test]
+fn deduct_links_no_regular_expressions_and_no_single_sign_on() {
+    let tree = tree("deduct");
+    for package in [
+        "regex",
+        "regex-automata",
+        "matchers",
+        "aws-sdk-sso",
+        "aws-sdk-ssooidc",
+    ] {
+        assert!(!links(&tree, package), "{package}");
+    }
+}
+
 // Two providers make rustls panic at the first connection (redis-rs#1812).
 #[test]
 fn no_function_links_a_second_tls_provider() {

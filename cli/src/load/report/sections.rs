@@ -2,6 +2,7 @@
 
 mod above;
 mod knee;
+mod refusal;
 
 use super::{
     Figures,
@@ -21,6 +22,7 @@ pub(super) fn all(
         setup(config, figures, command),
         steps(figures),
         knee::bars(config, figures),
+        refusal::cost(figures),
         settlement(figures),
         above::overload(figures),
         above::memory(figures),
@@ -107,6 +109,7 @@ fn steps(figures: &Figures) -> Section {
         for (kind, measured) in [
             ("winners", &step.winners),
             ("refusals", &step.refusals),
+            ("refusals again", &step.returning),
             ("replays", &step.replays),
         ] {
             let [p50, p99, p999] = latency_cells(&measured.run);
@@ -135,8 +138,10 @@ fn steps(figures: &Figures) -> Section {
     Section {
         title: "Up to the knee",
         text: vec![
-            "At each level a sale of its own is sold out, refuses as many others, is settled, and is asked again by its \
-             winners. Each caller waits for her answer before the next call. Cores are processor time over time."
+            "At each level a sale of its own is sold out by buyers who call for the first time, refuses as many others, \
+             refuses a few of those over and over, is settled, and is asked again by a few of its winners. The signature \
+             of a token that came before is not checked again. Each caller waits for her answer before the next call. \
+             Cores are processor time over time."
                 .to_owned(),
         ],
         table: Some(Table {
@@ -155,6 +160,7 @@ fn steps(figures: &Figures) -> Section {
                 lines: vec![
                     line("winners", |step| step.winners.run.per_s()),
                     line("refusals", |step| step.refusals.run.per_s()),
+                    line("refusals again", |step| step.returning.run.per_s()),
                     line("replays", |step| step.replays.run.per_s()),
                 ],
             },
@@ -166,6 +172,7 @@ fn steps(figures: &Figures) -> Section {
                 lines: vec![
                     line("winners", |step| p99_ms(&step.winners.run)),
                     line("refusals", |step| p99_ms(&step.refusals.run)),
+                    line("refusals again", |step| p99_ms(&step.returning.run)),
                     line("replays", |step| p99_ms(&step.replays.run)),
                 ],
             },
@@ -220,6 +227,7 @@ fn processors(figures: &Figures) -> Section {
     for (name, usage) in [
         ("winners at the knee", knee.winners.usage),
         ("refusals at the knee", knee.refusals.usage),
+        ("refusals again at the knee", knee.returning.usage),
         ("replays at the knee", knee.replays.usage),
     ] {
         rows.push(usage_row(name, usage));
@@ -284,7 +292,7 @@ fn usage_row(name: &str, usage: Usage) -> Vec<String> {
 fn answers(figures: &Figures) -> Section {
     let mut odd = std::collections::BTreeMap::<&str, u64>::new();
     let steps = figures.steps.iter().chain(&figures.bare);
-    let runs = steps.flat_map(|step| [&step.winners, &step.refusals, &step.replays]);
+    let runs = steps.flat_map(Step::runs);
     let tallies = runs
         .map(|measured| &measured.run.tally)
         .chain(figures.below.iter().map(|below| &below.tally))

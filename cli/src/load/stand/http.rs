@@ -80,6 +80,10 @@ fn done(what: &str, answer: &Answer) -> Result<(), LoadError> {
 }
 
 impl Stand for OverHttp {
+    fn restart(&self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     async fn open(&self, stock: u64) -> Result<OpenSale, LoadError> {
         let number = self.sales.fetch_add(1, Ordering::Relaxed);
         let id = SaleId::parse(&format!("load-{}-{number}", self.run))?;
@@ -166,7 +170,10 @@ impl Stand for OverHttp {
                 .unwrap_or(0.0)
         };
         let cpu_s = value("used_cpu_sys") + value("used_cpu_user");
-        Ok(Some(RedisUse { cpu_s, memory: 0 }))
+        Ok(Some(RedisUse {
+            cpu_s,
+            ..RedisUse::default()
+        }))
     }
 
     fn must_drain(&self) -> bool {

@@ -95,17 +95,33 @@ pub struct Drained {
     pub took: Duration,
 }
 
+/// What Redis did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scripts {
+    /// Scripts that were called.
+    pub calls: u64,
+    /// Time that they took the servers, in microseconds.
+    pub us: u64,
+    /// Changes of keys.
+    pub writes: u64,
+}
+
 /// What Redis has used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RedisUse {
     /// Processor time of all nodes.
     pub cpu_s: f64,
+    /// What it did, where all of it is ours.
+    pub scripts: Option<Scripts>,
     /// Memory of all nodes, in bytes.
     pub memory: u64,
 }
 
 /// Where buyers call.
 pub(super) trait Stand: Send + Sync + 'static {
+    /// Puts a new process of the buy function in place of the old one, where that is in our hands: it knows nobody.
+    fn restart(&self) -> Result<(), LoadError>;
+
     /// A new sale, open.
     fn open(&self, stock: u64) -> impl Future<Output = Result<OpenSale, LoadError>> + Send;
 

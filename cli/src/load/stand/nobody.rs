@@ -10,6 +10,10 @@ use crate::load::{Buyer, Heard, LoadError};
 pub(in crate::load) struct Nobody;
 
 impl Stand for Nobody {
+    fn restart(&self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     async fn open(&self, stock: u64) -> Result<OpenSale, LoadError> {
         OpenSale::new(SaleId::parse("nobody")?, stock)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
@@ -64,7 +64,9 @@ pub(in crate::load) struct Shape {
 
 /// The functions and what they run on.
 pub(in crate::load) struct InProcess {
-    buy: BuyFunction,
+    /// Replaced by [`Stand::restart`].
+    buy: RwLock<Arc<BuyFunction>>,
+    keys: LocalKeys,
     settle: Arc<SettleFunction>,
     preheat: Preheat<RedisLedger, PgStore, SystemIds>,
     queue: LoadQueue,
@@ -105,7 +107,8 @@ impl InProcess {
             QueueKind::Sqs => LoadQueue::sqs().await?,
         };
         Ok(Self {
-            buy: buy_function(redis.settings(), queue.clone(), keys)?,
+            buy: new_process(redis.settings(), queue.clone(), keys)?.into(),
+            keys: keys.clone(),
             // Other environments, so other connections.
             settle: Arc::new(Settle {
                 ledger: RedisLedger::new(redis.settings()),
@@ -129,9 +132,11 @@ impl InProcess {
     }
 
     /// A new process with the same servers, whose calls are or are not what the gateway sends.
-    pub fn again(&self, auth: Auth, keys: &LocalKeys) -> Result<Self, LoadError> {
+    pub fn again(&self, auth: Auth) -> Result<Self, LoadError> {
+        let keys = self.keys.clone();
         Ok(Self {
-            buy: buy_function(self.redis.settings(), self.queue.clone(), keys)?,
+            buy: new_process(self.redis.settings(), self.queue.clone(), &keys)?.into(),
+            keys,
             settle: Arc::clone(&self.settle),
             preheat: self.preheat.clone(),
             queue: self.queue.clone(),
@@ -169,8 +174,13 @@ impl InProcess {
         sale.ok_or_else(|| LoadError::Wrong(format!("{id} is gone")))
     }
 
-    pub const fn ledger(&self) -> &RedisLedger {
-        &self.buy.deduct.ledger
+    /// A ledger of none of the functions under test.
+    pub fn ledger(&self) -> &RedisLedger {
+        &self.settle.ledger
+    }
+
+    fn buy_function(&self) -> Arc<BuyFunction> {
+        Arc::clone(&self.buy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn wish(&self, sale: &OpenSale, buyer: &Buyer) -> Buy {
@@ -185,17 +195,17 @@ impl InProcess {
 }
 
 /// `deduct`, wired as its `main` does.
-fn buy_function(
+fn new_process(
     redis: RedisSettings,
     queue: LoadQueue,
     keys: &LocalKeys,
-) -> Result<BuyFunction, LoadError> {
+) -> Result<Arc<BuyFunction>, LoadError> {
     let tokens = TokenConfig {
         jwks: keys.jwks_json()?,
         issuer: keys.issuer().to_owned(),
         audience: keys.audience().to_owned(),
     };
-    Ok(Handler {
+    Ok(Arc::new(Handler {
         deduct: Deduct {
             ledger: RedisLedger::new(redis),
             queue,
@@ -206,7 +216,7 @@ fn buy_function(
             rate: None,
         },
         tokens: TokenVerifier::new(&tokens).map_err(wrong)?,
-    })
+    }))
 }
 
 /// What a buyer sends, as `lambda_http` hands it over.
@@ -229,6 +239,12 @@ fn wrong(error: impl std::error::Error) -> LoadError {
 }
 
 impl Stand for InProcess {
+    fn restart(&self) -> Result<(), LoadError> {
+        let new = new_process(self.redis.settings(), self.queue.clone(), &self.keys)?;
+        *self.buy.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
     async fn open(&self, stock: u64) -> Result<OpenSale, LoadError> {
         let number = self.sales.fetch_add(1, Ordering::Relaxed);
         let id = SaleId::parse(&format!("load-{number}"))?;
@@ -251,9 +267,10 @@ impl Stand for InProcess {
     }
 
     async fn buy(&self, sale: &OpenSale, buyer: &Buyer) -> Heard {
+        let function = self.buy_function();
         match self.shape.auth {
-            Auth::On => heard(&self.buy.handle(request(sale, buyer)).await),
-            Auth::Off => match self.buy.deduct.run(&self.wish(sale, buyer)).await {
+            Auth::On => heard(&function.handle(request(sale, buyer)).await),
+            Auth::Off => match function.deduct.run(&self.wish(sale, buyer)).await {
                 Outcome::Accepted {
                     replayed: false, ..
                 } => Heard::Won,

@@ -71,7 +71,7 @@ impl LoadQueue {
             url: server.endpoint(),
         };
         Ok(Self::Sqs(Arc::new(Sqs {
-            adapter: SqsQueue::local(&endpoint, urls).await,
+            adapter: SqsQueue::local(&endpoint, urls),
             client,
             url,
             _server: server,

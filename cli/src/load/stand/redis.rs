@@ -53,6 +53,8 @@ impl Redis {
         for node in self.nodes() {
             let info: String = node.command(redis::cmd("INFO").arg("cpu"))?;
             let memory: String = node.command(redis::cmd("INFO").arg("memory"))?;
+            let persistence: String = node.command(redis::cmd("INFO").arg("persistence"))?;
+            let commands: String = node.command(redis::cmd("INFO").arg("commandstats"))?;
             let field = |text: &str, name: &str| -> Option<String> {
                 let mut lines = text.lines();
                 lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned()))
@@ -63,6 +65,19 @@ impl Redis {
             }
             let used = field(&memory, "used_memory").and_then(|text| text.parse::<u64>().ok());
             all.memory += used.unwrap_or(0);
+            // These servers never save, so nothing sets it back.
+            let changes = field(&persistence, "rdb_changes_since_last_save");
+            let script = field(&commands, "cmdstat_evalsha").unwrap_or_default();
+            let part = |name: &str| -> u64 {
+                let mut parts = script.split(',').filter_map(|part| part.split_once('='));
+                let found =
+                    parts.find_map(|(key, value)| (key == name).then(|| value.parse().ok()));
+                found.flatten().unwrap_or(0)
+            };
+            let scripts = all.scripts.get_or_insert_default();
+            scripts.writes += changes.and_then(|text| text.parse().ok()).unwrap_or(0);
+            scripts.calls += part("calls");
+            scripts.us += part("usec");
         }
         Ok(all)
     }

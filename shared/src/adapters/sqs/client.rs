@@ -4,14 +4,19 @@
 use std::time::Duration;
 
 use aws_config::{
-    BehaviorVersion, ConfigLoader, Region, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig,
+    ecs::EcsCredentialsProvider, environment::EnvironmentVariableCredentialsProvider,
+    meta::credentials::CredentialsProviderChain, retry::RetryConfig, timeout::TimeoutConfig,
 };
-use aws_sdk_sqs::{Client, config::Credentials, config::SharedCredentialsProvider};
+use aws_sdk_sqs::{
+    Client,
+    config::{BehaviorVersion, Builder as ConfigBuilder, Config, Credentials, Region},
+};
 use aws_smithy_http_client::{
     Builder,
     tls::{Provider, rustls_provider::CryptoMode},
 };
 
+use crate::config::environment;
 use crate::limits::{
     SQS_ATTEMPT_MS, SQS_ATTEMPTS, SQS_BACKOFF_FIRST_MS, SQS_BACKOFF_MAX_MS, SQS_CONNECT_MS,
     SQS_OPERATION_MS, SQS_POOL_IDLE_MS,
@@ -44,28 +49,34 @@ pub struct LocalEndpoint {
 
 /// A client for the account, region and endpoint that the environment names (`AWS_REGION`,
 /// `AWS_ENDPOINT_URL` and the like).
-pub(super) async fn from_environment() -> Client {
-    Client::new(&bounded(loader()).load().await)
+///
+/// Lambda gives credentials in variables, or at an address on its own machine. The SDK's loader would also look
+/// for profiles, single sign-on, other roles and the machine's metadata, which no function has: a fifth of the
+/// binary, and files read at every cold start.
+pub(super) fn from_environment() -> Client {
+    let first = |names: [&str; 2]| names.into_iter().find_map(environment);
+    let chain = CredentialsProviderChain::first_try(
+        "Environment",
+        EnvironmentVariableCredentialsProvider::new(),
+    )
+    .or_else("Container", EcsCredentialsProvider::builder().build());
+    let mut config = bounded().credentials_provider(chain);
+    config.set_region(first(["AWS_REGION", "AWS_DEFAULT_REGION"]).map(Region::new));
+    config.set_endpoint_url(first(["AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"]));
+    Client::from_conf(config.build())
 }
 
 /// A client for a local double; reads nothing from the environment.
-pub(super) async fn for_endpoint(endpoint: &LocalEndpoint) -> Client {
+pub(super) fn for_endpoint(endpoint: &LocalEndpoint) -> Client {
     let credentials = Credentials::new("local", "local", None, None, "flashsale-local");
-    let config: SdkConfig = bounded(loader())
+    let config = bounded()
         .region(Region::from_static("us-east-1"))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .endpoint_url(&endpoint.url)
-        .load()
-        .await;
-    Client::new(&config)
+        .credentials_provider(credentials)
+        .endpoint_url(&endpoint.url);
+    Client::from_conf(config.build())
 }
 
-fn loader() -> ConfigLoader {
-    // A fixed version: "latest" would change defaults with an update of the SDK.
-    aws_config::defaults(BehaviorVersion::v2026_01_12())
-}
-
-fn bounded(loader: ConfigLoader) -> ConfigLoader {
+fn bounded() -> ConfigBuilder {
     let attempt = Duration::from_millis(SQS_ATTEMPT_MS);
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_millis(SQS_CONNECT_MS))
@@ -81,7 +92,9 @@ fn bounded(loader: ConfigLoader) -> ConfigLoader {
         .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
         .pool_idle_timeout(Duration::from_millis(SQS_POOL_IDLE_MS))
         .build_https();
-    loader
+    Config::builder()
+        // A fixed version: "latest" would change defaults with an update of the SDK.
+        .behavior_version(BehaviorVersion::v2026_01_12())
         .timeout_config(timeouts)
         .retry_config(retries)
         .http_client(http)

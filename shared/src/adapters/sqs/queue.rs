@@ -29,13 +29,15 @@ pub struct SqsQueue {
 
 impl SqsQueue {
     /// Uses the account, region and endpoint of the environment. Opens no connection yet.
-    pub async fn connect(urls: QueueUrls) -> Self {
-        Self::with_client(client::from_environment().await, urls)
+    #[must_use]
+    pub fn connect(urls: QueueUrls) -> Self {
+        Self::with_client(client::from_environment(), urls)
     }
 
     /// Uses a local double of SQS, whatever the environment says.
-    pub async fn local(endpoint: &LocalEndpoint, urls: QueueUrls) -> Self {
-        Self::with_client(client::for_endpoint(endpoint).await, urls)
+    #[must_use]
+    pub fn local(endpoint: &LocalEndpoint, urls: QueueUrls) -> Self {
+        Self::with_client(client::for_endpoint(endpoint), urls)
     }
 
     fn with_client(client: Client, urls: QueueUrls) -> Self {

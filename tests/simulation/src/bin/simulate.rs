@@ -89,8 +89,9 @@ impl Sum {
 }
 
 fn replay_line(args: &Args, seed: u64, cuts: &[Cut]) -> String {
-    let mut line =
-        format!("cargo run --release -p simulation --bin simulate -- --seed {seed} --tell");
+    let mut line = format!(
+        "cargo run --profile simulate -p simulation --bin simulate -- --seed {seed} --tell"
+    );
     for flaw in &args.flaw {
         let name = clap::ValueEnum::to_possible_value(flaw);
         line += &name.map_or_else(String::new, |name| format!(" --flaw {}", name.get_name()));

@@ -17,6 +17,11 @@ fn ratios(name: &str, yard: &Yardstick, step: &Step) -> Vec<Vec<String>> {
     [
         ("winners", step.winners.run.per_s(), yard.winners_per_s),
         ("refusals", step.refusals.run.per_s(), yard.refusals_per_s),
+        (
+            "refusals again",
+            step.returning.run.per_s(),
+            yard.refusals_per_s,
+        ),
     ]
     .into_iter()
     .map(|(kind, ours, bare)| {
@@ -54,10 +59,11 @@ pub(super) fn bars(config: &LoadConfig, figures: &Figures) -> Section {
     }
     let mut text = vec![format!(
         "The knee is at **{} calls at once**: the fewest with nine tenths of the best throughput, {:.0} winners/s, \
-         {:.0} refusals/s and {:.0} replays/s there.",
+         {:.0} refusals/s, {:.0} refusals/s of buyers who come again and {:.0} replays/s there.",
         knee.lanes,
         knee.winners.run.per_s(),
         knee.refusals.run.per_s(),
+        knee.returning.run.per_s(),
         knee.replays.run.per_s(),
     )];
     if let Some(yard) = figures.yardsticks.first() {
