@@ -249,6 +249,9 @@ where
 
     async fn record_of(&self, letter: &Letter) -> Option<&'static str> {
         let message = letter.message()?;
+        if message.sale_id.is_queued() {
+            return Some("none");
+        }
         let sale = self.store.sale(&message.sale_id).await.ok()??;
         let shard = Shard {
             sale_id: sale.id,

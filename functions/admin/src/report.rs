@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use shared::domain::{Gate, Guard, Quantity, RecordState, Sale, SaleId};
+use shared::domain::{Admission, Gate, Guard, Quantity, RecordState, Sale, SaleId};
 use shared::limits::REPORT_WALK_MS;
 use shared::mirror::shard_of;
 use shared::ports::{
@@ -24,6 +24,8 @@ pub enum Check {
     Off,
     /// It could not be read: a shard is not loaded, or changed while it was walked.
     Unknown,
+    /// It is about Redis, where a queued sale has nothing.
+    NotApplicable,
 }
 
 impl Check {
@@ -81,6 +83,8 @@ pub struct Report {
     pub sale_id: SaleId,
     /// Its state.
     pub status: &'static str,
+    /// Who admits its buyers.
+    pub admission: Admission,
     /// Since when nothing of it expires, because payments may be missing after a restore, RFC 3339.
     pub expiry_frozen_since: Option<String>,
     /// Units in all, in SQL.
@@ -101,9 +105,9 @@ pub struct Report {
     pub pending_adjustments: u64,
     /// Refunds not done.
     pub refunds_due: u64,
-    /// The loaded shards.
-    pub shards: Vec<ShardReport>,
-    /// How many shards there should be.
+    /// The loaded shards; none for a queued sale.
+    pub shards: Option<Vec<ShardReport>>,
+    /// How many shards there should be; 0 for a queued sale.
     pub shards_planned: u16,
     /// The order queue; none where it did not answer.
     pub queue: Option<Depth>,
@@ -119,6 +123,12 @@ pub struct Depth {
     waiting: u64,
     in_flight: u64,
     delayed: u64,
+}
+
+impl Depth {
+    const fn is_empty(self) -> bool {
+        self.waiting == 0 && self.in_flight == 0 && self.delayed == 0
+    }
 }
 
 impl From<QueueDepth> for Depth {
@@ -144,7 +154,11 @@ where
         let Some(sums) = self.store.sums(id).await? else {
             return Ok(None);
         };
-        let shards = self.shards(&sums.sale).await?;
+        let shards = if sums.sale.is_queued() {
+            None
+        } else {
+            Some(self.shards(&sums.sale).await?)
+        };
         let queue = self.queue.order_depth().await.ok().map(Depth::from);
         Ok(Some(assemble(sums, shards, queue)))
     }
@@ -226,7 +240,8 @@ fn shard_report(index: u16, shard: &ShardSnapshot, counted: Option<Counted>) -> 
     }
 }
 
-fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> Report {
+/// What both stores say together, and whether nothing is on its way between them.
+fn compare(sums: &StoreSums, shards: &[ShardReport]) -> (BTreeMap<&'static str, Check>, bool) {
     let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
     let whole = shards.len() == usize::from(sums.sale.plan.shards.get());
     let counted: Option<Vec<Counted>> = shards.iter().map(|shard| shard.counted).collect();
@@ -243,10 +258,7 @@ fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> 
         .filter_map(|status| sums.orders.get(*status))
         .sum();
     let confirmed: u64 = counted.iter().flatten().map(|shard| shard.confirmed).sum();
-    let at_rest = whole
-        && sum(|shard| shard.outbox) == 0
-        && sums.unreleased == 0
-        && sums.pending_adjustments == 0;
+    let at_rest = whole && sum(|shard| shard.outbox) == 0 && settled(sums);
     let i1 = shards.iter().all(|shard| {
         let live = shard.counted.map_or(shard.live, |counted| counted.live);
         shard.stock + live + shard.lent == shard.total + shard.debt
@@ -265,15 +277,37 @@ fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> 
         ),
         ("i6", when(whole && at_rest, stock == available + debt)),
     ]);
+    (checks, at_rest)
+}
+
+/// The same for a queued sale: SQL alone. What is on its way is in the queue, which other sales share.
+fn of_sql(sums: &StoreSums, queue: Option<Depth>) -> (BTreeMap<&'static str, Check>, bool) {
+    let mut checks: BTreeMap<_, _> = ["i1", "i1b", "i3", "i6"]
+        .map(|name| (name, Check::NotApplicable))
+        .into();
+    checks.insert("i2", Check::of(sums.balanced()));
+    (checks, queue.is_some_and(Depth::is_empty) && settled(sums))
+}
+
+fn settled(sums: &StoreSums) -> bool {
+    sums.unreleased == 0 && sums.pending_adjustments == 0
+}
+
+fn assemble(sums: StoreSums, shards: Option<Vec<ShardReport>>, queue: Option<Depth>) -> Report {
+    let (checks, at_rest) = match &shards {
+        Some(shards) => compare(&sums, shards),
+        None => of_sql(&sums, queue),
+    };
     Report {
         sale_id: sums.sale.id.clone(),
         status: sums.sale.status.as_str(),
+        admission: sums.sale.id.admission(),
         expiry_frozen_since: sums
             .sale
             .expiry_frozen_since
             .map(shared::domain::UnixMillis::to_rfc3339),
-        total,
-        available,
+        total: sums.sale.total.get(),
+        available: sums.sale.available.get(),
         live_units: sums.live_units,
         unpaid_units: sums.unpaid_units,
         orders: sums.orders,
@@ -281,7 +315,10 @@ fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> 
         unreleased: sums.unreleased,
         pending_adjustments: sums.pending_adjustments,
         refunds_due: sums.refunds_due,
-        shards_planned: sums.sale.plan.shards.get(),
+        shards_planned: shards
+            .is_some()
+            .then(|| sums.sale.plan.shards.get())
+            .unwrap_or_default(),
         shards,
         queue,
         checks,
