@@ -12,27 +12,8 @@ use shared::ports::{
 };
 use shared::routes::read_snapshot;
 
+use crate::checks::{Check, compare, of_sql};
 use crate::{Admin, AdminError};
-
-/// One identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Check {
-    /// It holds.
-    Holds,
-    /// It does not, in a reading at rest. In a reading during sales, two stores are never read at once.
-    Off,
-    /// It could not be read: a shard is not loaded, or changed while it was walked.
-    Unknown,
-    /// It is about Redis, where a queued sale has nothing.
-    NotApplicable,
-}
-
-impl Check {
-    const fn of(holds: bool) -> Self {
-        if holds { Self::Holds } else { Self::Off }
-    }
-}
 
 /// One shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -240,63 +221,10 @@ fn shard_report(index: u16, shard: &ShardSnapshot, counted: Option<Counted>) -> 
     }
 }
 
-/// What both stores say together, and whether nothing is on its way between them.
-fn compare(sums: &StoreSums, shards: &[ShardReport]) -> (BTreeMap<&'static str, Check>, bool) {
-    let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
-    let whole = shards.len() == usize::from(sums.sale.plan.shards.get());
-    let counted: Option<Vec<Counted>> = shards.iter().map(|shard| shard.counted).collect();
-    let when = |readable: bool, holds: bool| {
-        if readable {
-            Check::of(holds)
-        } else {
-            Check::Unknown
-        }
-    };
-    let (total, available) = (sums.sale.total.get(), sums.sale.available.get());
-    let live_orders: u64 = ["awaiting_payment", "paid"]
-        .iter()
-        .filter_map(|status| sums.orders.get(*status))
-        .sum();
-    let confirmed: u64 = counted.iter().flatten().map(|shard| shard.confirmed).sum();
-    let at_rest = whole && sum(|shard| shard.outbox) == 0 && settled(sums);
-    let i1 = shards.iter().all(|shard| {
-        let live = shard.counted.map_or(shard.live, |counted| counted.live);
-        shard.stock + live + shard.lent == shard.total + shard.debt
-    });
-    let (stock, debt) = (sum(|shard| shard.stock), sum(|shard| shard.debt));
-    let checks = BTreeMap::from([
-        ("i1", when(whole && counted.is_some(), i1)),
-        ("i1b", when(whole, sum(|shard| shard.total) == total)),
-        ("i2", Check::of(sums.balanced())),
-        (
-            "i3",
-            when(
-                whole && at_rest && counted.is_some(),
-                confirmed == live_orders,
-            ),
-        ),
-        ("i6", when(whole && at_rest, stock == available + debt)),
-    ]);
-    (checks, at_rest)
-}
-
-/// The same for a queued sale: SQL alone. What is on its way is in the queue, which other sales share.
-fn of_sql(sums: &StoreSums, queue: Option<Depth>) -> (BTreeMap<&'static str, Check>, bool) {
-    let mut checks: BTreeMap<_, _> = ["i1", "i1b", "i3", "i6"]
-        .map(|name| (name, Check::NotApplicable))
-        .into();
-    checks.insert("i2", Check::of(sums.balanced()));
-    (checks, queue.is_some_and(Depth::is_empty) && settled(sums))
-}
-
-fn settled(sums: &StoreSums) -> bool {
-    sums.unreleased == 0 && sums.pending_adjustments == 0
-}
-
 fn assemble(sums: StoreSums, shards: Option<Vec<ShardReport>>, queue: Option<Depth>) -> Report {
     let (checks, at_rest) = match &shards {
         Some(shards) => compare(&sums, shards),
-        None => of_sql(&sums, queue),
+        None => of_sql(&sums, queue.is_some_and(Depth::is_empty)),
     };
     Report {
         sale_id: sums.sale.id.clone(),
@@ -315,10 +243,11 @@ fn assemble(sums: StoreSums, shards: Option<Vec<ShardReport>>, queue: Option<Dep
         unreleased: sums.unreleased,
         pending_adjustments: sums.pending_adjustments,
         refunds_due: sums.refunds_due,
-        shards_planned: shards
-            .is_some()
-            .then(|| sums.sale.plan.shards.get())
-            .unwrap_or_default(),
+        shards_planned: if shards.is_some() {
+            sums.sale.plan.shards.get()
+        } else {
+            0
+        },
         shards,
         queue,
         checks,

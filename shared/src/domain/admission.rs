@@ -31,6 +31,14 @@ impl Admission {
         }
     }
 
+    /// The kind with this name.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        [Self::Redis, Self::Queue]
+            .into_iter()
+            .find(|admission| admission.as_str() == text)
+            .ok_or_else(|| ParseError::got("admission", text, "redis or queue"))
+    }
+
     /// Checks what an operator asks for against the sale's id: the two must say the same.
     pub fn check(self, id: &SaleId) -> Result<(), ParseError> {
         if id.admission() == self {

@@ -259,7 +259,7 @@ impl StoreSums {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VoidOutcome {
     /// The fence row stands; release it in Redis.
-    Voided(Order, Sale),
+    Voided(Order, Box<Sale>),
     /// SQL has the order; nothing was done.
     Exists(Order),
     /// No such sale.
