@@ -75,8 +75,10 @@ where
             (AdjustmentState::Applied, _) => Ok(AdjustOutcome::Applied(adjustment)),
             (AdjustmentState::Refused, _) => Ok(AdjustOutcome::NotEnough(adjustment)),
             (AdjustmentState::Pending, kind) if sale.is_queued() => {
-                let done = self.finish(sale, &adjustment, AdjustmentState::Applied);
-                match (done.await?, kind) {
+                let done = self
+                    .finish(sale, &adjustment, AdjustmentState::Applied)
+                    .await?;
+                match (done, kind) {
                     // Fewer units are free than it takes.
                     (AdjustOutcome::Pending, AdjustmentKind::Withdraw) => {
                         self.finish(sale, &adjustment, AdjustmentState::Refused)
