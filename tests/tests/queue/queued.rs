@@ -1,7 +1,7 @@
 //! A queued sale over a real PostgreSQL and a local double of SQS, with no Redis anywhere.
 
 use admin::Admin;
-use deduct::{Buy, Deduct, Outcome};
+use deduct::{Buy, Deduct, Outcome, SoldOut};
 use flashsale::local::postgres::{LocalPostgres, PostgresOptions};
 use futures::future::join_all;
 use preheat::{Preheat, PreheatOutcome};
@@ -129,6 +129,7 @@ async fn two_hundred_buyers_for_ten_units_end_with_ten_orders_and_190_refusals_w
         clock: SystemClock,
         ids: SystemIds,
         routes: Routes::default(),
+        sold_out: SoldOut::default(),
         rate: None,
     };
     // Every tenth buyer asks twice.
