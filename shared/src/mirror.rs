@@ -3,6 +3,7 @@
 //! It promises to act on each row's *current* status: a live row is confirmed, a closed or rejected one is
 //! released, and the release is noted in SQL. It never fails: whatever does not get through is counted,
 //! logged once and left to reconcile, which finds it by the same rows. It decides nothing by itself.
+//! Nothing of a queued sale is in Redis: there, a closed row is only noted as released.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -72,6 +73,9 @@ pub async fn confirm_live<L: StockLedger, S: OrderStore>(
     orders: &[Order],
 ) -> MirrorReport {
     let mut report = MirrorReport::default();
+    if sale.is_queued() {
+        return report;
+    }
     let live: Vec<&Order> = orders.iter().filter(|o| o.status.is_live()).collect();
     let mut denied = Vec::new();
     for (shard, rows) in batches(sale, &live) {
@@ -101,6 +105,11 @@ pub async fn release_closed<L: StockLedger, S: OrderStore>(
     report: &mut MirrorReport,
 ) {
     let mut closed: Vec<&Order> = orders.iter().filter(|o| !o.status.is_live()).collect();
+    if sale.is_queued() {
+        closed.retain(|order| order.released_epoch.is_none());
+        let ids = closed.iter().map(|order| order.id).collect();
+        return note_released(store, sale, ids, report).await;
+    }
     // A hold that SQL had no units for shows that Redis promised more than there is. Its units must not be
     // on sale again before everything that SQL sold is back in Redis.
     let refused = closed.iter().filter(|o| lacked_stock(o)).count();
@@ -127,6 +136,9 @@ pub async fn release_closed<L: StockLedger, S: OrderStore>(
 /// A shard that is not loaded or has another epoch sells nothing under this one.
 pub async fn raise_recovering<L: StockLedger>(ledger: &L, sale: &Sale) -> bool {
     let mut stopped = true;
+    if sale.is_queued() {
+        return stopped;
+    }
     for index in sale.plan.shards.indexes() {
         let shard = shard_of(sale, index);
         let raised = ledger
@@ -289,6 +301,15 @@ async fn release_rows<L: StockLedger, S: OrderStore>(
             Err(error) => count_failure(report, sale, "release", rows.len(), &*error),
         }
     }
+    note_released(store, sale, acknowledged, report).await;
+}
+
+async fn note_released<S: OrderStore>(
+    store: &S,
+    sale: &Sale,
+    acknowledged: Vec<OrderId>,
+    report: &mut MirrorReport,
+) {
     if acknowledged.is_empty() {
         return;
     }

@@ -17,6 +17,8 @@ mod events;
 mod flaky;
 #[path = "http/orders.rs"]
 mod orders;
+#[path = "http/queued.rs"]
+mod queued;
 #[path = "http/refunds.rs"]
 mod refunds;
 #[path = "http/repair.rs"]

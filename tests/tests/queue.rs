@@ -13,5 +13,7 @@ mod double;
 mod faults;
 #[path = "queue/letters.rs"]
 mod letters;
+#[path = "queue/queued.rs"]
+mod queued;
 #[path = "queue/server.rs"]
 mod server;

@@ -15,6 +15,8 @@ mod differential;
 mod freeze;
 #[path = "store/guards.rs"]
 mod guards;
+#[path = "store/queued.rs"]
+mod queued;
 #[path = "store/settle.rs"]
 mod settle;
 #[path = "store/support.rs"]

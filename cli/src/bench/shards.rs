@@ -249,8 +249,8 @@ fn shares(of_each: &[u64]) -> Vec<f64> {
     of_each.iter().map(|one| *one as f64 / all).collect()
 }
 
-fn wrong(what: impl ToString) -> BenchError {
-    BenchError::Wrong(what.to_string())
+fn wrong(what: impl std::fmt::Display) -> BenchError {
+    BenchError::Wrong(format!("{what}"))
 }
 
 impl ShardsReport {

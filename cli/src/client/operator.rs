@@ -3,7 +3,9 @@
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::json;
-use shared::domain::{AdjustmentId, Money, Quantity, SaleId, ShardCount, SignedUnits, Units};
+use shared::domain::{
+    AdjustmentId, Admission, Money, Quantity, SaleId, ShardCount, SignedUnits, Units,
+};
 
 use super::{Answer, Api, Call, ClientError};
 
@@ -28,6 +30,8 @@ pub struct SaleBody {
     pub payment_window_s: u64,
     /// Slices of the stock in Redis.
     pub shards: ShardCount,
+    /// Who admits buyers, as the sale's id says, too.
+    pub admission: Admission,
 }
 
 /// A change of a sale's state.

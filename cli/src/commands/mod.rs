@@ -285,6 +285,12 @@ mod tests {
                 ),
                 "RFC 3339",
             ),
+            (
+                format!(
+                    "flashsale sale plan s --sku a --name b --stock 1 --price 1 --opens-at now --closes-at +1h --admission sql {api}"
+                ),
+                "redis or queue",
+            ),
         ] {
             let text = refused(&line);
             assert!(text.contains(part), "{line}: {text}");

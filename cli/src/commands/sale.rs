@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use shared::domain::{
-    AdjustmentId, Currency, Money, Quantity, SaleId, ShardCount, SignedUnits, Units, UnixMillis,
+    AdjustmentId, Admission, Currency, Money, Quantity, SaleId, ShardCount, SignedUnits, Units,
+    UnixMillis,
 };
 
 use super::{ApiArgs, CommandError, output, values};
@@ -101,6 +102,9 @@ pub(super) struct PlanArgs {
     /// Slices of the stock in Redis; more than one spreads a very hot sale over a cluster
     #[arg(long, default_value = "1", value_parser = values::shards)]
     shards: ShardCount,
+    /// Who admits buyers: redis, or queue for the database alone; then the id must begin with queued-
+    #[arg(long, default_value = "redis", value_parser = values::admission)]
+    admission: Admission,
 }
 
 #[derive(Debug, Args)]
@@ -158,6 +162,8 @@ async fn plan(args: PlanArgs) -> Result<(), CommandError> {
             args.opens_at.to_rfc3339()
         )));
     }
+    let agrees = args.admission.check(&sale);
+    agrees.map_err(|error| CommandError::Usage(format!("--{error}")))?;
     let body = SaleBody {
         sku: args.sku,
         name: args.name,
@@ -171,6 +177,7 @@ async fn plan(args: PlanArgs) -> Result<(), CommandError> {
         closes_at: args.closes_at.to_rfc3339(),
         payment_window_s: args.payment_window,
         shards: args.shards,
+        admission: args.admission,
     };
     let answer = api.connect()?.plan_sale(&sale, &body, &api.token).await?;
     output::show(&api, &answer)

@@ -2,8 +2,8 @@
 
 use shared::{
     domain::{
-        AdjustmentId, Currency, OrderId, ParseError, PaymentId, Quantity, SaleId, ShardCount,
-        SignedUnits, Units, UnixMillis,
+        AdjustmentId, Admission, Currency, OrderId, ParseError, PaymentId, Quantity, SaleId,
+        ShardCount, SignedUnits, Units, UnixMillis,
     },
     ports::{Clock, SystemClock},
 };
@@ -45,6 +45,10 @@ pub(super) fn shards(text: &str) -> Result<ShardCount, String> {
         text,
         "a whole number from 1 to 64",
     )?))
+}
+
+pub(super) fn admission(text: &str) -> Result<Admission, String> {
+    told(Admission::parse(text))
 }
 
 pub(super) fn currency(text: &str) -> Result<Currency, String> {

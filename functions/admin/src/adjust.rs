@@ -2,6 +2,7 @@
 //!
 //! What enters, enters SQL first; what leaves, leaves Redis first. So Redis never has more than SQL, wherever
 //! a crash cuts. The same id goes on where it stopped, and reconcile finishes what nobody asks for again.
+//! A queued sale's change is SQL's alone.
 
 use shared::domain::{AdjustmentId, AdjustmentKind, Sale, SaleId, ShardIndex, SignedUnits, Units};
 use shared::loading::LoadError;
@@ -73,6 +74,19 @@ where
         match (adjustment.state, adjustment.delta.kind()) {
             (AdjustmentState::Applied, _) => Ok(AdjustOutcome::Applied(adjustment)),
             (AdjustmentState::Refused, _) => Ok(AdjustOutcome::NotEnough(adjustment)),
+            (AdjustmentState::Pending, kind) if sale.is_queued() => {
+                let done = self
+                    .finish(sale, &adjustment, AdjustmentState::Applied)
+                    .await?;
+                match (done, kind) {
+                    // Fewer units are free than it takes.
+                    (AdjustOutcome::Pending, AdjustmentKind::Withdraw) => {
+                        self.finish(sale, &adjustment, AdjustmentState::Refused)
+                            .await
+                    }
+                    (outcome, _) => Ok(outcome),
+                }
+            }
             (AdjustmentState::Pending, AdjustmentKind::Restock) => {
                 // SQL counts it already, so no shard may refuse it.
                 for (index, part) in &adjustment.split {

@@ -179,7 +179,8 @@ where
             Action::Put => {
                 let body: PlanBody = call.json(OPERATOR_BODY_MAX_BYTES)?;
                 let actor = actor(String::new())?;
-                let plan = body.into_plan()?;
+                let plan = body.into_plan(&sale)?;
+                self.needs_redis(&sale)?;
                 let outcome = self.admin.put(&sale, &plan, &actor).await;
                 put_reply(outcome.map_err(|error| away(&error))?)
             }
@@ -214,6 +215,18 @@ where
                 Ok(Reply::ok(facts.ok_or(ProblemCode::SaleNotFound)?))
             }
         }
+    }
+
+    /// A sale that nothing here could ever load is not even planned.
+    fn needs_redis(&self, id: &SaleId) -> Result<(), Problem> {
+        if id.is_queued() || self.admin.ledger.is_configured() {
+            return Ok(());
+        }
+        let problem = Problem::malformed(
+            "admission: this stage has no Redis (FLASHSALE_REDIS_URL is none); expected \"queue\" and an id that begins with queued-",
+            "admission 有误:本环境没有 Redis(FLASHSALE_REDIS_URL 为 none);应为 \"queue\",且活动 id 以 queued- 开头",
+        );
+        Err(problem.member("field", "admission"))
     }
 
     async fn show(&self, id: &SaleId) -> Result<Reply, Problem> {

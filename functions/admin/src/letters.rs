@@ -250,6 +250,9 @@ where
 
     async fn record_of(&self, letter: &Letter) -> Option<&'static str> {
         let message = letter.message()?;
+        if message.sale_id.is_queued() {
+            return Some("none");
+        }
         let sale = self.store.sale(&message.sale_id).await.ok()??;
         let shard = shard_of(&sale, message.buyer_id.home_shard(sale.plan.shards));
         Some(match self.ledger.record(&shard, &message.buyer_id).await {

@@ -6,6 +6,7 @@
 //! only a person decides: dead letters, voids, refunds.
 
 mod adjust;
+mod checks;
 mod handler;
 mod letters;
 mod plan;
@@ -19,12 +20,13 @@ mod view;
 mod void;
 
 pub use adjust::AdjustOutcome;
+pub use checks::Check;
 pub use handler::{Action, Handler, PATTERNS};
 pub use letters::{Redriven, Shown};
 pub use readiness::{Fact, Readiness};
 pub use refunds::RefundReply;
 pub use repair::Repair;
-pub use report::{Check, Report, ShardReport};
+pub use report::{Report, ShardReport};
 pub use transitions::ActOutcome;
 pub use verdict::{Letter, Verdict};
 pub use void::VoidReply;

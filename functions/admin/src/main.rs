@@ -22,8 +22,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Failure> {
     let config = config::admin(&config::environment)?;
-    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
-        .with_ca_pem(config.redis.ca_pem()?);
+    let redis = RedisSettings::from_config(&config.redis)?;
     let connections = config::sql_connections(&config::environment);
     let postgres = PgSettings::from_config(&config.database, connections)?;
     let queues = QueueUrls {

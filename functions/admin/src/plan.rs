@@ -1,7 +1,9 @@
 //! A sale's plan, as operators write it.
 
 use serde::Deserialize;
-use shared::domain::{Money, ParseError, Quantity, SalePlan, ShardCount, Terms, Units, UnixMillis};
+use shared::domain::{
+    Admission, Money, ParseError, Quantity, SaleId, SalePlan, ShardCount, Terms, Units, UnixMillis,
+};
 
 /// The body of `PUT /admin/sales/{sale_id}`.
 #[derive(Debug, Deserialize)]
@@ -17,6 +19,8 @@ pub(crate) struct PlanBody {
     payment_window_s: u64,
     #[serde(default = "one_shard")]
     shards: ShardCount,
+    #[serde(default)]
+    admission: Admission,
 }
 
 const fn one_shard() -> ShardCount {
@@ -24,7 +28,14 @@ const fn one_shard() -> ShardCount {
 }
 
 impl PlanBody {
-    pub(crate) fn into_plan(self) -> Result<SalePlan, ParseError> {
+    /// The plan of this sale, whose id must say the same about who admits buyers.
+    pub(crate) fn into_plan(self, id: &SaleId) -> Result<SalePlan, ParseError> {
+        self.admission.check(id)?;
+        if id.is_queued() && self.shards != ShardCount::ONE {
+            let shards = serde_json::json!(self.shards);
+            let expected = "1 for a queued sale, which is not in Redis";
+            return Err(ParseError::of_json("shards", &shards, expected));
+        }
         let plan = SalePlan {
             sku: self.sku,
             name: self.name,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use shared::domain::{Gate, Guard, Quantity, RecordState, Sale, SaleId};
+use shared::domain::{Admission, Gate, Guard, Quantity, RecordState, Sale, SaleId};
 use shared::limits::REPORT_WALK_MS;
 use shared::mirror::shard_of;
 use shared::ports::{
@@ -12,25 +12,8 @@ use shared::ports::{
 };
 use shared::routes::read_snapshot;
 
+use crate::checks::{Check, compare, of_sql};
 use crate::{Admin, AdminError};
-
-/// One identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Check {
-    /// It holds.
-    Holds,
-    /// It does not, in a reading at rest. In a reading during sales, two stores are never read at once.
-    Off,
-    /// It could not be read: a shard is not loaded, or changed while it was walked.
-    Unknown,
-}
-
-impl Check {
-    const fn of(holds: bool) -> Self {
-        if holds { Self::Holds } else { Self::Off }
-    }
-}
 
 /// One shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,6 +64,8 @@ pub struct Report {
     pub sale_id: SaleId,
     /// Its state.
     pub status: &'static str,
+    /// Who admits its buyers.
+    pub admission: Admission,
     /// Since when nothing of it expires, because payments may be missing after a restore, RFC 3339.
     pub expiry_frozen_since: Option<String>,
     /// Units in all, in SQL.
@@ -101,9 +86,9 @@ pub struct Report {
     pub pending_adjustments: u64,
     /// Refunds not done.
     pub refunds_due: u64,
-    /// The loaded shards.
-    pub shards: Vec<ShardReport>,
-    /// How many shards there should be.
+    /// The loaded shards; none for a queued sale.
+    pub shards: Option<Vec<ShardReport>>,
+    /// How many shards there should be; 0 for a queued sale.
     pub shards_planned: u16,
     /// The order queue; none where it did not answer.
     pub queue: Option<Depth>,
@@ -119,6 +104,12 @@ pub struct Depth {
     waiting: u64,
     in_flight: u64,
     delayed: u64,
+}
+
+impl Depth {
+    const fn is_empty(self) -> bool {
+        self.waiting == 0 && self.in_flight == 0 && self.delayed == 0
+    }
 }
 
 impl From<QueueDepth> for Depth {
@@ -144,7 +135,11 @@ where
         let Some(sums) = self.store.sums(id).await? else {
             return Ok(None);
         };
-        let shards = self.shards(&sums.sale).await?;
+        let shards = if sums.sale.is_queued() {
+            None
+        } else {
+            Some(self.shards(&sums.sale).await?)
+        };
         let queue = self.queue.order_depth().await.ok().map(Depth::from);
         Ok(Some(assemble(sums, shards, queue)))
     }
@@ -226,54 +221,21 @@ fn shard_report(index: u16, shard: &ShardSnapshot, counted: Option<Counted>) -> 
     }
 }
 
-fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> Report {
-    let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
-    let whole = shards.len() == usize::from(sums.sale.plan.shards.get());
-    let counted: Option<Vec<Counted>> = shards.iter().map(|shard| shard.counted).collect();
-    let when = |readable: bool, holds: bool| {
-        if readable {
-            Check::of(holds)
-        } else {
-            Check::Unknown
-        }
+fn assemble(sums: StoreSums, shards: Option<Vec<ShardReport>>, queue: Option<Depth>) -> Report {
+    let (checks, at_rest) = match &shards {
+        Some(shards) => compare(&sums, shards),
+        None => of_sql(&sums, queue.is_some_and(Depth::is_empty)),
     };
-    let (total, available) = (sums.sale.total.get(), sums.sale.available.get());
-    let live_orders: u64 = ["awaiting_payment", "paid"]
-        .iter()
-        .filter_map(|status| sums.orders.get(*status))
-        .sum();
-    let confirmed: u64 = counted.iter().flatten().map(|shard| shard.confirmed).sum();
-    let at_rest = whole
-        && sum(|shard| shard.outbox) == 0
-        && sums.unreleased == 0
-        && sums.pending_adjustments == 0;
-    let i1 = shards.iter().all(|shard| {
-        let live = shard.counted.map_or(shard.live, |counted| counted.live);
-        shard.stock + live + shard.lent == shard.total + shard.debt
-    });
-    let (stock, debt) = (sum(|shard| shard.stock), sum(|shard| shard.debt));
-    let checks = BTreeMap::from([
-        ("i1", when(whole && counted.is_some(), i1)),
-        ("i1b", when(whole, sum(|shard| shard.total) == total)),
-        ("i2", Check::of(sums.balanced())),
-        (
-            "i3",
-            when(
-                whole && at_rest && counted.is_some(),
-                confirmed == live_orders,
-            ),
-        ),
-        ("i6", when(whole && at_rest, stock == available + debt)),
-    ]);
     Report {
         sale_id: sums.sale.id.clone(),
         status: sums.sale.status.as_str(),
+        admission: sums.sale.id.admission(),
         expiry_frozen_since: sums
             .sale
             .expiry_frozen_since
             .map(shared::domain::UnixMillis::to_rfc3339),
-        total,
-        available,
+        total: sums.sale.total.get(),
+        available: sums.sale.available.get(),
         live_units: sums.live_units,
         unpaid_units: sums.unpaid_units,
         orders: sums.orders,
@@ -281,7 +243,11 @@ fn assemble(sums: StoreSums, shards: Vec<ShardReport>, queue: Option<Depth>) -> 
         unreleased: sums.unreleased,
         pending_adjustments: sums.pending_adjustments,
         refunds_due: sums.refunds_due,
-        shards_planned: sums.sale.plan.shards.get(),
+        shards_planned: if shards.is_some() {
+            sums.sale.plan.shards.get()
+        } else {
+            0
+        },
         shards,
         queue,
         checks,

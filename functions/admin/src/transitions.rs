@@ -40,7 +40,7 @@ where
     ) -> Result<PlanOutcome, AdminError> {
         let outcome = self.store.put_plan(id, plan, actor).await?;
         if !matches!(outcome, PlanOutcome::NotDraft(_)) {
-            self.register().await;
+            self.register(id).await;
         }
         Ok(outcome)
     }
@@ -69,7 +69,7 @@ where
         let sale = set_gates(&self.ledger, &self.store, &sale, actor)
             .await
             .map_err(AdminError::HalfDone)?;
-        self.register().await;
+        self.register(id).await;
         if sale.status == transition.destination() {
             Ok(ActOutcome::Done(sale))
         } else {
@@ -89,8 +89,12 @@ where
         Ok(self.store.set_expiry_frozen(id, missing, actor).await?)
     }
 
-    /// Writes the registry anew. Reconcile does the same every minute, so a failure is only logged.
-    async fn register(&self) {
+    /// Writes the registry anew after a change of this sale, unless it is not in there. Reconcile does the same
+    /// every minute, so a failure is only logged.
+    async fn register(&self, changed: &SaleId) {
+        if changed.is_queued() {
+            return;
+        }
         if let Err(error) = publish_registry(&self.ledger, &self.store).await {
             tracing::warn!(error = %chain(&error), "the registry was not written; reconcile will");
         }

@@ -13,6 +13,7 @@ pub(crate) fn sale(sale: &Sale) -> Value {
         "epoch": sale.epoch,
         "total": sale.total,
         "available": sale.available,
+        "admission": sale.id.admission(),
         "sku": plan.sku,
         "name": plan.name,
         "stock": plan.stock,
@@ -22,6 +23,7 @@ pub(crate) fn sale(sale: &Sale) -> Value {
         "closes_at": plan.terms.closes_at.to_rfc3339(),
         "payment_window_s": plan.payment_window_s,
         "shards": plan.shards,
+        "stopped_at": sale.stopped_at.map(UnixMillis::to_rfc3339),
         "expiry_frozen_since": sale.expiry_frozen_since.map(UnixMillis::to_rfc3339),
     })
 }

@@ -108,6 +108,9 @@ where
     }
 
     async fn find_record(&self, sale: &Sale, order: OrderId) -> Result<Search, LedgerError> {
+        if sale.is_queued() {
+            return Ok(Search::Nowhere);
+        }
         let deadline = self.clock.now().plus(REPORT_WALK_MS);
         for index in sale.plan.shards.indexes() {
             let shard = shard_of(sale, index);

@@ -56,8 +56,12 @@ enum Found {
     /// No shard has enough, and none is on its way.
     Nothing,
     /// Some shard could not tell.
-    Unsure(Option<LedgerError>),
+    Unsure(Doubt),
 }
+
+/// Why a shard could not tell: an error, or none where it is an ordinary moment.
+#[derive(Default)]
+struct Doubt(Option<LedgerError>);
 
 /// What the buyer's own shard lacks.
 #[derive(Clone, Copy)]
@@ -78,7 +82,7 @@ struct Look {
     /// Adjustments and transfers that all of them remember: as long as it is the same, no unit went from one to another.
     moves: u64,
     /// Whether one could not tell: it is guarded, of another load, has units on their way, or did not answer.
-    unsure: Option<Option<LedgerError>>,
+    unsure: Option<Doubt>,
 }
 
 /// Asks again after a lost answer: every call of a transfer is safe to repeat.
@@ -135,7 +139,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                     }
                     return verdict;
                 }
-                Found::Unsure(cause) => return Verdict::Final(Outcome::Busy { cause }),
+                Found::Unsure(Doubt(cause)) => return Verdict::Final(Outcome::Busy { cause }),
             }
         }
         if missing(&call, &verdict).is_some() {
@@ -174,17 +178,17 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                     ask_again = true;
                     missing = missing.saturating_sub(units);
                 }
-                Err(error) => return Found::Unsure(Some(error)),
+                Err(error) => return Found::Unsure(Doubt(Some(error))),
             }
         }
         if ask_again {
             return Found::AskAgain;
-        } else if let Some(cause) = seen.unsure {
-            return Found::Unsure(cause);
+        } else if let Some(doubt) = seen.unsure {
+            return Found::Unsure(doubt);
         }
         let again = self.look(call, shards, deadline).await;
         match again.unsure {
-            Some(cause) => Found::Unsure(cause),
+            Some(doubt) => Found::Unsure(doubt),
             None if again.moves == seen.moves
                 && again.free.is_empty()
                 && again.home < answer_changes_at =>
@@ -200,7 +204,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
         let mut look = Look::default();
         for index in from_home(call.shard.index, shards) {
             if self.clock.now() >= deadline {
-                look.unsure = Some(None);
+                look.unsure = Some(Doubt::default());
                 break;
             }
             let shard = Shard {
@@ -211,7 +215,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                 Ok(has) => {
                     let knows = has.epoch == call.epoch && has.guard == Guard::None;
                     if !knows || has.lent > Units::ZERO {
-                        look.unsure = Some(None);
+                        look.unsure = Some(Doubt::default());
                     }
                     if index == call.shard.index {
                         look.home = has.stock.get();
@@ -220,7 +224,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                     }
                     look.moves += has.adjustments;
                 }
-                Err(error) => look.unsure = Some(Some(error)),
+                Err(error) => look.unsure = Some(Doubt(Some(error))),
             }
         }
         look

@@ -72,7 +72,8 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Handler<L, Q, C, I> {
             Outcome::Accepted {
                 reserved_at,
                 replayed,
-            } => Ok(path.accepted(reserved_at, replayed)),
+            } => Ok(path.accepted("reserved", reserved_at, replayed)),
+            Outcome::Queued { received_at } => Ok(path.accepted("queued", received_at, false)),
             Outcome::InProgress { wait_ms } => {
                 let problem = Problem::new(ProblemCode::InProgress).retry_after(wait_ms);
                 Err(path.with_order(problem, buy.order_id))
@@ -113,14 +114,14 @@ impl Path<'_> {
         format!("orders/{order}")
     }
 
-    fn accepted(&self, reserved_at: UnixMillis, replayed: bool) -> Reply {
+    fn accepted(&self, status: &str, reserved_at: UnixMillis, replayed: bool) -> Reply {
         let order = self.buy.order_id;
         let reply = Reply::new(
             202,
             json!({
                 "order_id": order,
                 "sale_id": self.buy.sale_id,
-                "status": "reserved",
+                "status": status,
                 "quantity": self.buy.quantity,
                 "reserved_at": reserved_at.to_rfc3339(),
                 "order_url": self.order_url(order),

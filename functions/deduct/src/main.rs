@@ -22,8 +22,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Failure> {
     let config = config::deduct(&config::environment)?;
-    let settings = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
-        .with_ca_pem(config.redis.ca_pem()?);
+    let settings = RedisSettings::from_config(&config.redis)?;
     let queues = QueueUrls {
         orders: config.order_queue_url,
         expiries: None,

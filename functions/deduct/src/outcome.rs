@@ -30,6 +30,11 @@ pub enum Outcome {
         /// An earlier call had made it.
         replayed: bool,
     },
+    /// A queued sale: her request is on the queue, and SQL will decide.
+    Queued {
+        /// When it was received (this process's clock).
+        received_at: UnixMillis,
+    },
     /// The order is hers, and another call is publishing it.
     InProgress {
         /// When to look again.

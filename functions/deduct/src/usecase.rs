@@ -48,6 +48,9 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
     /// Buys, or says why not.
     pub async fn run(&self, buy: &Buy) -> Outcome {
         let deadline = self.clock.now().plus(DEDUCT_DEADLINE_MS);
+        if buy.sale_id.is_queued() {
+            return self.enqueue(buy, deadline).await;
+        }
         let call_id = self.ids.call_id();
         let mut found = self
             .routes
@@ -145,8 +148,7 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
         Verdict::Final(unknown(lost.as_ref()))
     }
 
-    /// Sends the message; an error is what is not known. The hold stays either way: a send that timed out
-    /// may have arrived.
+    /// Sends the message of a hold, which stays either way.
     async fn publish(
         &self,
         buy: &Buy,
@@ -163,8 +165,17 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
             reserved_at,
             body_hash: buy.body_hash,
         };
+        self.send(&message, deadline).await
+    }
+
+    /// Sends a message; an error is what is not known: a send that timed out may have arrived.
+    pub(crate) async fn send(
+        &self,
+        message: &OrderMessage,
+        deadline: UnixMillis,
+    ) -> Result<(), String> {
         let left = Duration::from_millis(deadline.since(self.clock.now()));
-        match tokio::time::timeout(left, self.queue.send_order(&message)).await {
+        match tokio::time::timeout(left, self.queue.send_order(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(chain(&error)),
             Err(_) => Err("the queue did not acknowledge the order before the deadline".into()),

@@ -55,7 +55,9 @@ where
             CloseOutcome::NotFound => match self.order(sale, buyer, order).await? {
                 None => Ok(CancelOutcome::NotFound),
                 // It came into SQL in between, or is on its way: the next try finds it.
-                Some(Found::Row(_) | Found::Reserved(_)) => Ok(CancelOutcome::NotSettledYet),
+                Some(Found::Row(_) | Found::Reserved(_) | Found::MayBeQueued) => {
+                    Ok(CancelOutcome::NotSettledYet)
+                }
             },
         }
     }

@@ -132,6 +132,9 @@ where
             may_return: false,
             repairing: false,
         };
+        if goods.sale.is_queued() {
+            return self.with_rows(goods).await;
+        }
         let loaded = matches!(
             goods.sale.status,
             SaleStatus::Open | SaleStatus::Suspended | SaleStatus::Closed
@@ -149,6 +152,20 @@ where
             Ok(None) => goods.repairing = true,
             Err(error) => {
                 tracing::warn!(sale_id = %goods.sale.id, error = %shared::startup::chain(&error), "the stock of a sale could not be read");
+            }
+        }
+        goods
+    }
+
+    /// The same for a queued sale, whose stock is SQL's.
+    async fn with_rows(&self, mut goods: Goods) -> Goods {
+        let (free, total) = (goods.sale.available.get(), goods.sale.total.get());
+        goods.available = Some(free);
+        goods.availability = of_total(free, total);
+        match self.store.unpaid_units(&goods.sale.id).await {
+            Ok(unpaid) => goods.may_return = unpaid > Units::ZERO,
+            Err(error) => {
+                tracing::warn!(sale_id = %goods.sale.id, error = %shared::startup::chain(&error), "the unpaid units of a sale could not be read");
             }
         }
         goods
@@ -182,6 +199,10 @@ where
 fn availability(shards: &[ShardSnapshot]) -> Availability {
     let stock: u64 = shards.iter().map(|shard| shard.stock.get()).sum();
     let total: u64 = shards.iter().map(|shard| shard.total.get()).sum();
+    of_total(stock, total)
+}
+
+fn of_total(stock: u64, total: u64) -> Availability {
     match stock {
         0 => Availability::None,
         _ if stock <= total / 10 => Availability::Few,

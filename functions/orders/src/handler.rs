@@ -9,7 +9,7 @@ use shared::web::{
     Scope, SignatureVerifier, TokenVerifier, find, respond,
 };
 
-use crate::{Away, CancelOutcome, Orders, PayOutcome, view};
+use crate::{Away, CancelOutcome, Found, Orders, PayOutcome, view};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +82,14 @@ where
                 let sale = SaleId::parse(param(0))?;
                 let found = self.orders.mine(&sale, &caller.buyer_id).await;
                 let found = found.map_err(away)?.ok_or(ProblemCode::OrderNotFound)?;
-                Ok(Reply::ok(view::found(&sale, &found)))
+                shown(&sale, &found)
             }
             Action::Order => {
                 let caller = self.tokens.caller(call, Scope::Buy)?;
                 let (sale, order) = (SaleId::parse(param(0))?, OrderId::parse(param(1))?);
                 let found = self.orders.order(&sale, &caller.buyer_id, order).await;
                 let found = found.map_err(away)?.ok_or(ProblemCode::OrderNotFound)?;
-                Ok(Reply::ok(view::found(&sale, &found)))
+                shown(&sale, &found)
             }
             Action::Cancel => {
                 let caller = self.tokens.caller(call, Scope::Buy)?;
@@ -142,6 +142,16 @@ fn cancelled(outcome: CancelOutcome) -> Result<Reply, Problem> {
         CancelOutcome::NotSettledYet => Err(not_settled_yet()),
         CancelOutcome::NotFound => Err(ProblemCode::OrderNotFound.into()),
     }
+}
+
+fn shown(sale: &SaleId, found: &Found) -> Result<Reply, Problem> {
+    let body = view::found(sale, found).ok_or_else(|| {
+        not_settled_yet().detail(
+            "The order is not decided: if its request was answered 202 it is still queued, else it does not exist.",
+            "该订单尚未处理:若下单请求曾得到 202,则仍在排队,否则该订单不存在。",
+        )
+    })?;
+    Ok(Reply::ok(body))
 }
 
 fn not_settled_yet() -> Problem {

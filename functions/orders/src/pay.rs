@@ -72,6 +72,9 @@ where
     /// Notes beside the route whether units may still come back unpaid: only where that changed, only for a
     /// loaded sale, and never as a reason to fail the payment. Reconcile notes it every minute, too.
     async fn note_unpaid(&self, sale: &SaleId) {
+        if sale.is_queued() {
+            return;
+        }
         let noted = match self.routes.find(&self.ledger, &self.clock, sale).await {
             Ok(Route::Loaded { unpaid, .. }) => unpaid,
             Ok(Route::None(_)) => return,
@@ -89,6 +92,10 @@ where
     /// are walked; what cannot be walked in time might be there.
     async fn redis_may_know(&self, id: &SaleId, order: OrderId) -> Result<bool, Away> {
         let row = self.store.sale(id).await?;
+        if id.is_queued() {
+            // Only a request that is still on its way can bring the order.
+            return Ok(row.is_some() && self.something_is_queued(id).await);
+        }
         if let Some(sale) = row
             .as_ref()
             .filter(|sale| sale.status == SaleStatus::Closed)
@@ -127,11 +134,15 @@ where
         if !lost {
             return Ok(false);
         }
+        Ok(self.something_is_queued(&sale.id).await)
+    }
+
+    async fn something_is_queued(&self, sale: &SaleId) -> bool {
         match self.queue.order_depth().await {
-            Ok(depth) => Ok(depth.all() > 0),
+            Ok(depth) => depth.all() > 0,
             Err(error) => {
-                tracing::warn!(sale_id = %sale.id, error = %chain(&error), "the queue's depth is not known");
-                Ok(true)
+                tracing::warn!(sale_id = %sale, error = %chain(&error), "the queue's depth is not known");
+                true
             }
         }
     }

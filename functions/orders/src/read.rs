@@ -1,4 +1,5 @@
-//! Finding an order: SQL first, else Redis; never 404 while it exists anywhere.
+//! Finding an order: SQL first, else Redis; never 404 while it exists anywhere. Of a queued sale, nobody but the
+//! queue knows an order that SQL lacks, so while one may still come the answer is that it may.
 
 use shared::domain::{
     BuyerId, Order, OrderId, OrderMessage, OrderRecord, RecordState, RouteInfo, SaleId, SaleStatus,
@@ -18,6 +19,8 @@ pub enum Found {
     Row(Box<Order>),
     /// Held in Redis, on its way to SQL.
     Reserved(OrderRecord),
+    /// Of a queued sale, and not in SQL: on its way if `deduct` took it, else nowhere.
+    MayBeQueued,
 }
 
 /// What Redis knows of a buyer.
@@ -46,6 +49,9 @@ where
         if let Some(row) = self.row(sale, buyer, order).await? {
             return Ok(Some(Found::Row(Box::new(row))));
         }
+        if sale.is_queued() {
+            return Ok(self.takes_orders(sale).await?.then_some(Found::MayBeQueued));
+        }
         match self.known(sale, buyer).await? {
             Known::Loaded(Some((route, record))) if record.order_id == order => {
                 self.by_record(sale, buyer, route, record).await.map(Some)
@@ -54,13 +60,17 @@ where
         }
     }
 
-    /// A buyer's order in a sale: the held one if SQL lacks it, else the live one, else the newest.
+    /// A buyer's order in a sale: the held one if SQL lacks it, else the live one, else the newest. Of a queued
+    /// sale, what SQL has.
     pub async fn mine(&self, sale: &SaleId, buyer: &BuyerId) -> Result<Option<Found>, Away> {
         let row = self.store.order_of_buyer(sale, buyer).await?;
         if let Some(row) = &row
             && row.status.is_live()
         {
             return Ok(Some(Found::Row(Box::new(row.clone()))));
+        }
+        if sale.is_queued() {
+            return Ok(row.map(|row| Found::Row(Box::new(row))));
         }
         if let Known::Loaded(Some((route, record))) = self.known(sale, buyer).await?
             && record.state == RecordState::Held
@@ -71,6 +81,21 @@ where
             };
         }
         Ok(row.map(|row| Found::Row(Box::new(row))))
+    }
+
+    /// Whether requests for a queued sale may still become rows that mean something.
+    async fn takes_orders(&self, sale: &SaleId) -> StoreResult<bool> {
+        let status = self.store.sale(sale).await?.map(|sale| sale.status);
+        Ok(match status {
+            None | Some(SaleStatus::Settled | SaleStatus::Withdrawn) => false,
+            Some(
+                SaleStatus::Draft
+                | SaleStatus::Approved
+                | SaleStatus::Open
+                | SaleStatus::Suspended
+                | SaleStatus::Closed,
+            ) => true,
+        })
     }
 
     /// The order's row, if it is this buyer's in this sale.

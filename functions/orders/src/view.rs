@@ -11,10 +11,12 @@ fn put_time(body: &mut Map<String, Value>, name: &str, at: UnixMillis) {
     body.insert(format!("{name}_ms"), at.get().into());
 }
 
-pub(crate) fn found(sale: &SaleId, found: &Found) -> Map<String, Value> {
+/// None where there is nothing to show yet.
+pub(crate) fn found(sale: &SaleId, found: &Found) -> Option<Map<String, Value>> {
     match found {
-        Found::Row(order) => row(order),
-        Found::Reserved(record) => reserved(sale, record),
+        Found::Row(order) => Some(row(order)),
+        Found::Reserved(record) => Some(reserved(sale, record)),
+        Found::MayBeQueued => None,
     }
 }
 

@@ -3,11 +3,12 @@
 //! It promises that a sale opens only after every shard read back as loaded and a smoke reservation worked,
 //! that of several loads at once the one with the highest epoch wins, and that a load which died half-way
 //! is finished or replaced by the next. It refuses to touch a sale that sells; a sale that lost its shards
-//! is reconcile's to rebuild.
+//! is reconcile's to rebuild. A queued sale has nothing to load: it is opened in SQL.
 
 mod finish;
 mod handler;
 mod http;
+mod queued;
 mod schedule;
 mod smoke;
 
@@ -72,6 +73,10 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
             return Ok(PreheatOutcome::NotFound);
         };
         match sale.status {
+            SaleStatus::Approved if sale.is_queued() => Ok(self.open_queued(&sale, actor).await?),
+            SaleStatus::Open | SaleStatus::Suspended if sale.is_queued() => {
+                Ok(PreheatOutcome::AlreadyOpen(sale))
+            }
             SaleStatus::Approved => match self.load(&sale, actor).await {
                 Err(PreheatError::Load(LoadError::Overtaken { epoch })) => {
                     tracing::info!(sale_id = %id, epoch = epoch.get(), "another load took over");

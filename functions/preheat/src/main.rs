@@ -24,8 +24,7 @@ async fn main() -> ExitCode {
 async fn serve() -> Result<(), Failure> {
     let config = config::preheat(&config::environment)?;
     let database = PgSettings::from_config(&config.database, SQL_CONNECTIONS)?;
-    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
-        .with_ca_pem(config.redis.ca_pem()?);
+    let redis = RedisSettings::from_config(&config.redis)?;
     let handler = Arc::new(Handler {
         preheat: Preheat {
             ledger: RedisLedger::new(redis),

@@ -91,6 +91,10 @@ where
         let Some(row) = rows.into_iter().find(|row| row.id == *id) else {
             return Ok(false);
         };
+        if sale.is_queued() {
+            self.end_queued_adjustment(sale, &row).await?;
+            return Ok(true);
+        }
         match (row.state, row.delta.kind()) {
             (AdjustmentState::Applied, _) => self.owe(sale, &row).await?,
             (AdjustmentState::Refused, _) => self.undo(sale, &row).await?,
@@ -125,7 +129,7 @@ where
         Ok(true)
     }
 
-    async fn finish_adjustment(
+    pub(crate) async fn finish_adjustment(
         &self,
         sale: &Sale,
         row: &Adjustment,

@@ -75,8 +75,10 @@ where
         let actor = system_actor(why);
         match self.store.transition(&sale.id, transition, &actor).await? {
             TransitionOutcome::Done(sale) | TransitionOutcome::Already(sale) => {
-                set_gates(&self.ledger, &self.store, &sale, &actor).await?;
-                publish_registry(&self.ledger, &self.store).await?;
+                if !sale.is_queued() {
+                    set_gates(&self.ledger, &self.store, &sale, &actor).await?;
+                    publish_registry(&self.ledger, &self.store).await?;
+                }
             }
             TransitionOutcome::Refused(_) | TransitionOutcome::NotFound => {}
         }
@@ -90,10 +92,12 @@ where
             .transition(&sale.id, SaleTransition::Settle, &actor)
             .await?;
         if let TransitionOutcome::Done(sale) | TransitionOutcome::Already(sale) = settled {
-            publish_registry(&self.ledger, &self.store).await?;
-            self.ledger
-                .retire(&sale.id, sale.plan.shards, SETTLED_KEYS_TTL_MS)
-                .await?;
+            if !sale.is_queued() {
+                publish_registry(&self.ledger, &self.store).await?;
+                self.ledger
+                    .retire(&sale.id, sale.plan.shards, SETTLED_KEYS_TTL_MS)
+                    .await?;
+            }
             tracing::info!(sale_id = %sale.id, "sale settled");
         }
         Ok(())

@@ -16,6 +16,7 @@ mod handler;
 mod heartbeat;
 mod http;
 mod pass;
+mod queued;
 mod rebuild;
 mod report;
 mod run;
@@ -125,7 +126,7 @@ pub(crate) fn system_actor(reason: impl Into<String>) -> Actor {
     }
 }
 
-/// Whether a sale in this state has shards that must agree with SQL.
+/// Whether a sale in this state has shards that must agree with SQL (unless it is queued), and rows that change.
 pub(crate) const fn is_loaded_state(sale: &Sale) -> bool {
     use shared::domain::SaleStatus::{Closed, Open, Suspended};
     matches!(sale.status, Open | Suspended | Closed)

@@ -25,8 +25,7 @@ async fn main() -> ExitCode {
 async fn serve() -> Result<(), Failure> {
     let config = config::reconcile(&config::environment)?;
     let database = PgSettings::from_config(&config.database, SQL_CONNECTIONS)?;
-    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
-        .with_ca_pem(config.redis.ca_pem()?);
+    let redis = RedisSettings::from_config(&config.redis)?;
     let queues = QueueUrls {
         orders: config.order_queue_url,
         expiries: Some(config.expiry_queue_url),

@@ -114,14 +114,15 @@ where
     ) -> Result<SaleReport, ReconcileError> {
         let mut report = SaleReport::default();
         let sale = self.sale(id).await?;
-        if is_loaded_state(&sale) && self.is_rebuilding(&sale).await? {
+        let loaded = is_loaded_state(&sale) && !sale.is_queued();
+        if loaded && self.is_rebuilding(&sale).await? {
             let outcome = self.rebuild(id, budget).await?;
             report.rebuild = Some(outcome);
             if outcome != RebuildOutcome::Done {
                 return Ok(report);
             }
         }
-        if is_loaded_state(&sale) {
+        if loaded {
             self.note_unpaid(&sale).await?;
         }
         if let Some(since) = sale.expiry_frozen_since {

@@ -116,6 +116,7 @@ where
         cursor: &mut Cursor,
     ) -> Result<Vec<Finding>, ReconcileError> {
         let page = match cursor.stage {
+            _ if sale.is_queued() => self.queued_page(sale, cursor).await?,
             Stage::Config => self.config_page(sale, cursor).await?,
             Stage::Outbox => self.outbox_page(sale, cursor).await?,
             Stage::Closed => self.closed_page(sale, cursor).await?,

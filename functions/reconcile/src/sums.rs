@@ -91,11 +91,7 @@ where
         if !still || sums.sale.epoch != sale.epoch || sums.sale.status != sale.status {
             return Ok(Vec::new());
         }
-        let mut findings = Vec::new();
-        if !sums.balanced() {
-            let found = sums.sale.available.get() + sums.live_units;
-            findings.push(off("I2", None, found, sums.sale.total.get()));
-        }
+        let mut findings: Vec<Finding> = i2(&sums).into_iter().collect();
         let all_shards = before.as_ref();
         if let Some(counters) = all_shards {
             let walked = cursor
@@ -174,7 +170,13 @@ fn sale_sums(counters: &[(ShardIndex, Counters)], sums: &StoreSums, findings: &m
     }
 }
 
-fn is_at_rest(sums: &StoreSums) -> bool {
+/// I2 where it does not hold.
+pub(crate) fn i2(sums: &StoreSums) -> Option<Finding> {
+    let found = sums.sale.available.get() + sums.live_units;
+    (!sums.balanced()).then(|| off("I2", None, found, sums.sale.total.get()))
+}
+
+pub(crate) fn is_at_rest(sums: &StoreSums) -> bool {
     let waiting = sums
         .orders
         .get(OrderStatus::AwaitingPayment.as_str())

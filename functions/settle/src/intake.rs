@@ -1,5 +1,6 @@
 //! Reading a batch: what each record says, and which belong together.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use shared::batch::Delivery;
@@ -24,13 +25,21 @@ impl Group {
     }
 
     fn add(&mut self, id: &str, message: OrderMessage) {
-        let place = self.places.entry(message.order_id);
-        let index = *place.or_insert(self.messages.len());
-        if index == self.messages.len() {
-            self.messages.push(message);
-            self.ids.push(Vec::new());
+        match self.places.entry(message.order_id) {
+            Entry::Vacant(place) => {
+                place.insert(self.messages.len());
+                self.messages.push(message);
+                self.ids.push(vec![id.to_owned()]);
+            }
+            Entry::Occupied(place) => {
+                let index = *place.get();
+                // Copies of a queued sale's request say when each was received: the first counts.
+                if message.reserved_at < self.messages[index].reserved_at {
+                    self.messages[index] = message;
+                }
+                self.ids[index].push(id.to_owned());
+            }
         }
-        self.ids[index].push(id.to_owned());
     }
 
     fn ordered(self) -> Self {

@@ -1,7 +1,8 @@
 //! settle: brings reservations from the queue into SQL, where ownership is decided.
 //!
-//! It promises that a message is done only when SQL committed its order, whichever way it was decided, and
-//! that a message which cannot be read or does not fit the time left fails alone. It does not promise that
+//! It promises that a message is done only when SQL committed its order, whichever way it was decided (or when
+//! it is a request for a queued sale that does not exist), and that a message which cannot be read or does not
+//! fit the time left fails alone. It does not promise that
 //! Redis or the expiry queue heard of it: that follows after the commit, and reconcile covers it.
 
 mod after;
@@ -64,6 +65,11 @@ impl<L: StockLedger, S: OrderStore, Q: OrderQueue, C: Clock> Settle<L, S, Q, C> 
 
     /// What follows a commit; returns the ids of the messages that SQL could not decide.
     async fn finish(&self, sale_id: &SaleId, group: &Group, batch: SettledBatch) -> Vec<String> {
+        if batch.sale.is_none() && sale_id.is_queued() {
+            // Nobody checked before that there is such a sale, and no row can say that there is none.
+            tracing::warn!(%sale_id, records = group.ids.len(), "requests for a queued sale that does not exist; dropped");
+            return Vec::new();
+        }
         let mut failed = Vec::new();
         let mut settled = Vec::new();
         for (index, message) in group.messages.iter().enumerate() {

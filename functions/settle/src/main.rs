@@ -23,8 +23,7 @@ async fn serve() -> Result<(), Failure> {
     let config = config::settle(&config::environment)?;
     let connections = config::sql_connections(&config::environment);
     let database = PgSettings::from_config(&config.database, connections)?;
-    let redis = RedisSettings::parse("FLASHSALE_REDIS_URL", config.redis.url.expose())?
-        .with_ca_pem(config.redis.ca_pem()?);
+    let redis = RedisSettings::from_config(&config.redis)?;
     let queues = QueueUrls {
         orders: config.order_queue_url,
         expiries: Some(config.expiry_queue_url),

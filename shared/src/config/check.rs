@@ -6,7 +6,7 @@ use super::{
     BuyerRate, ConfigError, DatabaseConfig, Fault, PaymentConfig, RedisConfig, Secret, Stage,
     TokenConfig,
     variables::{
-        BUYER_RATE, DATABASE_CA_FILE, DATABASE_URL, EXPIRY_DLQ_URL, EXPIRY_QUEUE_URL,
+        BUYER_RATE, DATABASE_CA_FILE, DATABASE_URL, EXPIRY_DLQ_URL, EXPIRY_QUEUE_URL, NO_REDIS,
         ORDER_DLQ_URL, ORDER_QUEUE_URL, PAYMENT_SECRET, REDIS_CA_FILE, REDIS_URL, STAGE,
         TOKEN_AUDIENCE, TOKEN_ISSUER, TOKEN_JWKS,
     },
@@ -20,7 +20,7 @@ const PASSWORD_MIN_BYTES: usize = 12;
 /// Largest per-buyer limit.
 const RATE_MAX: u32 = 1_000;
 
-const REDIS_EXPECTED: &str = "rediss://[user:password@]host[:port][?cluster=true] (in cluster mode several, separated by commas), or redis:// for this machine with FLASHSALE_STAGE=local";
+const REDIS_EXPECTED: &str = "rediss://[user:password@]host[:port][?cluster=true] (in cluster mode several, separated by commas), or redis:// for this machine with FLASHSALE_STAGE=local, or none for queued sales only";
 const DATABASE_EXPECTED: &str = "postgres://user:password@host[:port]/name";
 const QUEUE_EXPECTED: &str = "the queue's URL, https:// (http:// with FLASHSALE_STAGE=local)";
 const JWKS_EXPECTED: &str = "a JSON Web Key Set of public keys, each with kty and alg ES256, RS256 or EdDSA, such as {\"keys\":[…]}";
@@ -92,11 +92,14 @@ impl<'a, E: Fn(&str) -> Option<String>> Reader<'a, E> {
     pub(super) fn redis(&mut self) -> Option<RedisConfig> {
         let ca_file = self.ca_file(REDIS_CA_FILE);
         let url = self.required(REDIS_URL, REDIS_EXPECTED)?;
+        if url == NO_REDIS {
+            return Some(RedisConfig { url: None, ca_file });
+        }
         if let Err(problem) = redis_url(&url, self.is_local()) {
             return self.fault(REDIS_URL, problem, REDIS_EXPECTED);
         }
         Some(RedisConfig {
-            url: Secret::new(url),
+            url: Some(Secret::new(url)),
             ca_file,
         })
     }

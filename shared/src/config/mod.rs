@@ -19,7 +19,7 @@ pub use functions::{
 };
 pub use parts::{BuyerRate, DatabaseConfig, PaymentConfig, RedisConfig, Stage, TokenConfig};
 pub use secret::Secret;
-pub use variables::{FUNCTIONS, Variable, variables};
+pub use variables::{FUNCTIONS, NO_REDIS, REDIS_CA_FILE, REDIS_URL, Variable, variables};
 
 use crate::limits::SQL_CONNECTIONS_MAX;
 

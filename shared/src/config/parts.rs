@@ -33,8 +33,9 @@ impl Stage {
 #[derive(Debug, Clone)]
 pub struct RedisConfig {
     /// `redis://` or `rediss://`, with `?cluster=true` for cluster mode and then several of them separated by
-    /// commas. Secret, since it may contain a password.
-    pub url: Secret,
+    /// commas. Secret, since it may contain a password. None where the stage has no Redis, so that only queued
+    /// sales can be sold.
+    pub url: Option<Secret>,
     /// PEM file of the authority that signed the server's certificate, where it is not a public one.
     pub ca_file: Option<PathBuf>,
 }

@@ -25,8 +25,12 @@ const fn optional(name: &'static str) -> Variable {
 }
 
 pub(super) const STAGE: &str = "FLASHSALE_STAGE";
-pub(super) const REDIS_URL: &str = "FLASHSALE_REDIS_URL";
-pub(super) const REDIS_CA_FILE: &str = "FLASHSALE_REDIS_CA_FILE";
+/// Where Redis is, or [`NO_REDIS`].
+pub const REDIS_URL: &str = "FLASHSALE_REDIS_URL";
+/// The authority behind its certificate.
+pub const REDIS_CA_FILE: &str = "FLASHSALE_REDIS_CA_FILE";
+/// The value of [`REDIS_URL`] in a stage without Redis: said, so that no omission is taken for it.
+pub const NO_REDIS: &str = "none";
 pub(super) const DATABASE_URL: &str = "FLASHSALE_DATABASE_URL";
 pub(super) const DATABASE_CA_FILE: &str = "FLASHSALE_DATABASE_CA_FILE";
 pub(super) const ORDER_QUEUE_URL: &str = "FLASHSALE_ORDER_QUEUE_URL";

@@ -28,7 +28,7 @@ pub enum MessageError {
 pub struct OrderMessage {
     /// The sale.
     pub sale_id: SaleId,
-    /// The epoch in which Redis reserved it.
+    /// The epoch in which Redis reserved it; 0 for a queued sale.
     pub epoch: Epoch,
     /// The buyer.
     pub buyer_id: BuyerId,
@@ -36,7 +36,7 @@ pub struct OrderMessage {
     pub order_id: OrderId,
     /// Its units.
     pub quantity: Quantity,
-    /// When Redis reserved it.
+    /// When Redis reserved it; for a queued sale, when `deduct` received the request, by its own clock.
     pub reserved_at: UnixMillis,
     /// What was asked for.
     pub body_hash: BodyHash,

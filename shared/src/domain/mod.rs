@@ -2,6 +2,7 @@
 //! each, and stay these until they leave.
 
 mod adjustment;
+mod admission;
 mod ids;
 mod message;
 mod money;
@@ -13,6 +14,7 @@ mod shard;
 mod time;
 
 pub use adjustment::{AdjustmentId, AdjustmentKind, SignedUnits};
+pub use admission::{Admission, QUEUED_PREFIX};
 pub use ids::{BodyHash, BuyerId, CallId, IdempotencyKey, OrderId, PaymentId, SaleId};
 pub use message::{ExpiryMessage, MessageError, OrderMessage};
 pub use money::{Currency, Money};

@@ -78,19 +78,34 @@ impl OrderStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RejectReason {
-    /// SQL had no units left: Redis had promised more than there was, so a store lost something.
+    /// SQL had no units left. Of a queued sale, that is how it is sold out; else Redis had promised more than
+    /// there was, so a store lost something.
     NoStock,
     /// The buyer has another live order in this sale.
     OtherOrder,
-    /// The sale was settled or withdrawn when the message arrived.
+    /// The sale was settled or withdrawn when the message arrived; a queued one, over when the request did.
     SaleOver,
     /// An operator voided it before it was settled.
     Void,
+    /// Queued sale: the request came before the window, or before the sale was opened.
+    NotOpen,
+    /// Queued sale: the request came while the sale was suspended.
+    Paused,
+    /// Queued sale: more units than one buyer may have.
+    OverLimit,
 }
 
 impl RejectReason {
     /// Every reason.
-    pub const ALL: [Self; 4] = [Self::NoStock, Self::OtherOrder, Self::SaleOver, Self::Void];
+    pub const ALL: [Self; 7] = [
+        Self::NoStock,
+        Self::OtherOrder,
+        Self::SaleOver,
+        Self::Void,
+        Self::NotOpen,
+        Self::Paused,
+        Self::OverLimit,
+    ];
 
     /// Its name in SQL and JSON.
     #[must_use]
@@ -100,6 +115,9 @@ impl RejectReason {
             Self::OtherOrder => "other_order",
             Self::SaleOver => "sale_over",
             Self::Void => "void",
+            Self::NotOpen => "not_open",
+            Self::Paused => "paused",
+            Self::OverLimit => "over_limit",
         }
     }
 
@@ -112,7 +130,7 @@ impl RejectReason {
                 ParseError::got(
                     "reject_reason",
                     text,
-                    "no_stock, other_order, sale_over or void",
+                    "no_stock, other_order, sale_over, void, not_open, paused or over_limit",
                 )
             })
     }
@@ -135,7 +153,7 @@ pub struct Order {
     pub status: OrderStatus,
     /// Why, when rejected.
     pub reject_reason: Option<RejectReason>,
-    /// When Redis reserved it.
+    /// When Redis reserved it; of a queued sale, when `deduct` received the request, by its own clock.
     pub reserved_at: UnixMillis,
     /// What was asked for.
     pub body_hash: BodyHash,
@@ -147,7 +165,7 @@ pub struct Order {
     pub paid_at: Option<UnixMillis>,
     /// When it was closed or rejected.
     pub closed_at: Option<UnixMillis>,
-    /// The epoch in which Redis acknowledged the release; none before.
+    /// The epoch in which Redis acknowledged the release; none before. Of a queued sale, noted without Redis.
     pub released_epoch: Option<Epoch>,
 }
 

@@ -263,6 +263,9 @@ pub struct Sale {
     /// sale expires until a person says that the provider sent them again.
     #[serde(default)]
     pub expiry_frozen_since: Option<UnixMillis>,
+    /// For a queued sale that is suspended or over: what `deduct` received since then is refused.
+    #[serde(default)]
+    pub stopped_at: Option<UnixMillis>,
 }
 
 impl Sale {

@@ -1,7 +1,8 @@
 //! The steps of bringing a sale's stock into Redis, which a first load and a rebuild share.
 //!
 //! Each step is safe to repeat, and none opens a sale: the caller decides when. All numbers come from the
-//! load as SQL fixed it once, so a load that died half-way is finished with the same numbers.
+//! load as SQL fixed it once, so a load that died half-way is finished with the same numbers. A queued sale is
+//! never loaded: its gates are set and its registry entry is written by doing nothing.
 
 mod open;
 mod pass;

@@ -12,7 +12,7 @@ const GATE_ATTEMPTS: u32 = 5;
 
 /// Sets every shard's gate from the sale's row. Where a shard has a newer gate, the row is read again, and
 /// its version raised above the shard's if it is behind (it may be after a restore). Returns the row whose
-/// gate every loaded shard has.
+/// gate every loaded shard has. A queued sale has none.
 pub async fn set_gates<L: StockLedger, S: SaleStore>(
     ledger: &L,
     store: &S,
@@ -20,6 +20,9 @@ pub async fn set_gates<L: StockLedger, S: SaleStore>(
     actor: &Actor,
 ) -> Result<Sale, LoadError> {
     let mut row = sale.clone();
+    if sale.is_queued() {
+        return Ok(row);
+    }
     for _ in 0..GATE_ATTEMPTS {
         let mut newer = None;
         for index in row.plan.shards.indexes() {

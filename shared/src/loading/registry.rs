@@ -4,7 +4,7 @@ use super::LoadError;
 use crate::limits::PAGE_ROWS;
 use crate::ports::{RegistryEntry, SaleStore, StockLedger};
 
-/// Writes the registry whole, from every sale in SQL.
+/// Writes the registry whole, from every sale in SQL that is not queued.
 pub async fn publish_registry<L: StockLedger, S: SaleStore>(
     ledger: &L,
     store: &S,
@@ -14,7 +14,8 @@ pub async fn publish_registry<L: StockLedger, S: SaleStore>(
     loop {
         let page = store.sales(&[], after.as_ref(), PAGE_ROWS).await?;
         after = page.last().map(|sale| sale.id.clone());
-        entries.extend(page.into_iter().map(|sale| {
+        let page = page.into_iter().filter(|sale| !sale.is_queued());
+        entries.extend(page.map(|sale| {
             let entry = RegistryEntry {
                 status: sale.status,
                 opens_at: sale.plan.terms.opens_at,

@@ -61,7 +61,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// Why a message could not be settled now; its record fails and comes again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsettled {
-    /// SQL does not know the sale, or it has not opened.
+    /// SQL does not know the sale, or it has not opened. A queued sale that has not opened refuses instead.
     SaleNotOpen,
     /// The buyer's other order closed in between, twice; the next receive finds a clear state.
     Contended,
@@ -91,6 +91,23 @@ pub struct SettledBatch {
     pub sale: Option<Sale>,
     /// One entry per message, in order.
     pub outcomes: Vec<Settled>,
+}
+
+/// The requests of a queued sale that a batch has and the store has not: one of each order, its earliest copy,
+/// in the order in which they were received. That order is the only fairness a queued sale has.
+pub fn first_requests<'a>(
+    sale: &SaleId,
+    batch: &'a [OrderMessage],
+    known: impl Fn(OrderId) -> bool,
+) -> Vec<&'a OrderMessage> {
+    let mut requests: Vec<&OrderMessage> = batch
+        .iter()
+        .filter(|message| message.sale_id == *sale && !known(message.order_id))
+        .collect();
+    requests.sort_by_key(|message| (message.reserved_at, message.order_id));
+    let mut seen = std::collections::BTreeSet::new();
+    requests.retain(|message| seen.insert(message.order_id));
+    requests
 }
 
 /// What a closing statement found.
@@ -242,7 +259,7 @@ impl StoreSums {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VoidOutcome {
     /// The fence row stands; release it in Redis.
-    Voided(Order, Sale),
+    Voided(Order, Box<Sale>),
     /// SQL has the order; nothing was done.
     Exists(Order),
     /// No such sale.
@@ -251,7 +268,8 @@ pub enum VoidOutcome {
 
 /// Orders in SQL.
 pub trait OrderStore: Send + Sync {
-    /// Settles messages of one sale in one transaction.
+    /// Settles messages of one sale in one transaction. Of a queued sale, this is where admission is decided:
+    /// in the order of [`first_requests`], by [`Sale::refuses`], the buyer's live order, and what is available.
     fn settle(
         &self,
         sale: &SaleId,

@@ -69,6 +69,7 @@ async fn buy(hands: &Hands, sale: &SaleId, number: u32) -> &'static str {
             Outcome::Refused(Refusal::SoldOut { .. }) if doubt => return "doubt sold_out",
             Outcome::Refused(Refusal::SoldOut { .. }) => return "sold_out",
             Outcome::Refused(_) => return "refused",
+            Outcome::Queued { .. } => return "queued",
             Outcome::Unknown { .. } | Outcome::InProgress { .. } => doubt = true,
             Outcome::Busy { .. } => {}
         }

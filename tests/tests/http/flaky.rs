@@ -34,6 +34,8 @@ pub struct FlakyLedger {
     pub inner: MemoryLedger,
     pub fates: Arc<Mutex<VecDeque<Fate>>>,
     pub away: Arc<AtomicBool>,
+    /// There is no Redis in this stage.
+    pub absent: Arc<AtomicBool>,
     pub deducts: Arc<AtomicU32>,
 }
 
@@ -50,6 +52,7 @@ impl FlakyLedger {
             inner,
             fates: Arc::default(),
             away: Arc::default(),
+            absent: Arc::default(),
             deducts: Arc::default(),
         }
     }
@@ -63,7 +66,7 @@ impl FlakyLedger {
     }
 
     fn is_away(&self) -> bool {
-        self.away.load(Ordering::SeqCst)
+        self.away.load(Ordering::SeqCst) || !self.is_configured()
     }
 }
 
@@ -80,6 +83,10 @@ macro_rules! pass {
 }
 
 impl StockLedger for FlakyLedger {
+    fn is_configured(&self) -> bool {
+        !self.absent.load(Ordering::SeqCst)
+    }
+
     async fn deduct(&self, call: &DeductCall) -> LedgerResult<DeductReply> {
         self.deducts.fetch_add(1, Ordering::SeqCst);
         let fate = self.fates.lock().unwrap().pop_front();

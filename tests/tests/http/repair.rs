@@ -23,13 +23,13 @@ impl Shop {
         self.admin_wish(&self.repair_call(method, path, body)).await
     }
 
-    async fn letters(&self) -> Vec<Value> {
+    pub async fn letters(&self) -> Vec<Value> {
         let seen = self.repair("GET", "/admin/dead-letters", &NOTHING).await;
         let seen = seen.expect(200, "");
         seen.body["letters"].as_array().unwrap().clone()
     }
 
-    async fn redrive(&self) -> Seen {
+    pub async fn redrive(&self) -> Seen {
         let body = json!({ "reason": "the bug is mended" });
         self.repair("POST", "/admin/dead-letters/redrive", &body)
             .await
@@ -37,7 +37,7 @@ impl Shop {
     }
 
     /// Receives everything on a queue until it is dead.
-    fn bury(&self, queue: QueueName) {
+    pub fn bury(&self, queue: QueueName) {
         for _ in 0..MAX_RECEIVE_COUNT {
             assert!(!self.queue.inner.receive(queue, 100).is_empty());
             self.pass_ms(ORDER_QUEUE_VISIBILITY_MS);
@@ -45,12 +45,12 @@ impl Shop {
     }
 
     pub async fn orders_path(&self, order: &str, action: &str) -> Seen {
-        let path = format!("/admin/sales/{SALE}/orders/{order}/{action}");
+        let path = format!("/admin/sales/{}/orders/{order}/{action}", self.sale);
         self.repair("POST", &path, &json!({ "reason": "asked for" }))
             .await
     }
 
-    async fn status(&self, order: &str) -> String {
+    pub async fn status(&self, order: &str) -> String {
         let id = OrderId::parse(order).unwrap();
         let row = self.store.order(id).await.unwrap().unwrap();
         row.status.as_str().to_owned()

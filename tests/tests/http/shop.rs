@@ -52,6 +52,8 @@ type OrdersFunction = OrdersHandler<FlakyLedger, MemoryStore, FlakyQueue, TestCl
 type AdminFunction = AdminHandler<FlakyLedger, MemoryStore, FlakyQueue, TestClock, TestIds>;
 
 pub struct Shop {
+    /// The sale that calls are about.
+    pub sale: SaleId,
     pub clock: TestClock,
     pub ids: TestIds,
     pub ledger: FlakyLedger,
@@ -142,6 +144,7 @@ impl Shop {
             tokens: tokens(),
         };
         Self {
+            sale: sale_id(),
             clock,
             ids,
             ledger,
@@ -184,7 +187,7 @@ impl Shop {
             reason: String::new(),
             request_id: String::new(),
         };
-        preheat.run(&sale_id(), &actor).await.unwrap();
+        preheat.run(&self.sale, &actor).await.unwrap();
     }
 
     pub fn set_time(&self, ms: u64) {
@@ -229,7 +232,7 @@ impl Shop {
     }
 
     pub fn buy_call(&self, buyer: &str, key: &str, body: &Value) -> Wish {
-        Wish::new("POST", format!("/sales/{SALE}/orders"))
+        Wish::new("POST", format!("/sales/{}/orders", self.sale))
             .bearer(&self.token(buyer))
             .header("idempotency-key", key)
             .json(body)
@@ -244,12 +247,13 @@ impl Shop {
     }
 
     pub async fn get(&self, buyer: &str, path: &str) -> Seen {
-        let wish = Wish::new("GET", format!("/sales/{SALE}{path}")).bearer(&self.token(buyer));
+        let wish =
+            Wish::new("GET", format!("/sales/{}{path}", self.sale)).bearer(&self.token(buyer));
         self.orders_wish(&wish).await
     }
 
     pub async fn cancel(&self, buyer: &str, order: &str) -> Seen {
-        let path = format!("/sales/{SALE}/orders/{order}/cancel");
+        let path = format!("/sales/{}/orders/{order}/cancel", self.sale);
         let wish = Wish::new("POST", path).bearer(&self.token(buyer));
         self.orders_wish(&wish).await
     }
@@ -257,7 +261,7 @@ impl Shop {
     pub async fn pay(&self, payment: &str, order: &str, amount: u64) -> Seen {
         let body = json!({
             "payment_id": payment,
-            "sale_id": SALE,
+            "sale_id": self.sale,
             "order_id": order,
             "amount": { "amount_minor": amount, "currency": "CNY" },
         })
@@ -275,7 +279,7 @@ impl Shop {
 
     pub fn operator_call(&self, method: &'static str, path: &str, body: &Value) -> Wish {
         let token = self.keys.token("op-1", &[SCOPE_OPERATE], 600).unwrap();
-        let wish = Wish::new(method, format!("/admin/sales/{SALE}{path}")).bearer(&token);
+        let wish = Wish::new(method, format!("/admin/sales/{}{path}", self.sale)).bearer(&token);
         if method == "GET" {
             wish
         } else {
@@ -320,11 +324,11 @@ impl Shop {
     }
 
     pub async fn sql_sale(&self) -> shared::domain::Sale {
-        self.store.sale(&sale_id()).await.unwrap().unwrap()
+        self.store.sale(&self.sale).await.unwrap().unwrap()
     }
 
     pub async fn sums(&self) -> shared::ports::StoreSums {
-        self.store.sums(&sale_id()).await.unwrap().unwrap()
+        self.store.sums(&self.sale).await.unwrap().unwrap()
     }
 
     pub fn queued(&self) -> u64 {

@@ -165,7 +165,17 @@ pub fn plan(stock: u64, shards: u64) -> SalePlan {
 }
 
 pub fn message(buyer_number: u64, key: u64, quantity: u64, reserved_ms: u64) -> OrderMessage {
-    let (sale_id, buyer_id) = (sale_id(), buyer(buyer_number));
+    message_in(&sale_id(), buyer_number, key, quantity, reserved_ms)
+}
+
+pub fn message_in(
+    sale_id: &SaleId,
+    buyer_number: u64,
+    key: u64,
+    quantity: u64,
+    reserved_ms: u64,
+) -> OrderMessage {
+    let (sale_id, buyer_id) = (sale_id.clone(), buyer(buyer_number));
     let key = IdempotencyKey::parse(&format!("key-{key}")).unwrap();
     OrderMessage {
         epoch: Epoch::new(1),
@@ -189,7 +199,15 @@ pub fn payment(id: &str, order: &Order) -> Payment {
 
 /// A sale with this stock, loaded and open.
 pub async fn open_sale(store: &(impl OrderStore + SaleStore), stock: u64, shards: u64) -> Sale {
-    let id = sale_id();
+    open_sale_of(store, sale_id(), stock, shards).await
+}
+
+pub async fn open_sale_of(
+    store: &(impl OrderStore + SaleStore),
+    id: SaleId,
+    stock: u64,
+    shards: u64,
+) -> Sale {
     store
         .put_plan(&id, &plan(stock, shards), &actor())
         .await
@@ -224,7 +242,11 @@ pub async fn settle_one(store: &impl OrderStore, message: &OrderMessage) -> Orde
 
 /// I2, and that every unit's way out and back is written down.
 pub async fn assert_balanced(store: &PgStore) {
-    let sums = store.sums(&sale_id()).await.unwrap().unwrap();
+    assert_balanced_of(store, &sale_id()).await;
+}
+
+pub async fn assert_balanced_of(store: &PgStore, id: &SaleId) {
+    let sums = store.sums(id).await.unwrap().unwrap();
     assert!(sums.balanced(), "{sums:?}");
     let moved: i64 = sqlx::query_scalar(
         "SELECT coalesce(sum(CASE kind WHEN 'take' THEN units ELSE -units END), 0)::bigint \

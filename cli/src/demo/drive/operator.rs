@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shared::{
-    domain::{Quantity, ShardCount, Units},
+    domain::{Admission, Quantity, ShardCount, Units},
     ports::{Clock, SystemClock},
 };
 
@@ -42,6 +42,7 @@ impl Run<'_> {
             closes_at: now.plus(CLOSES_IN_MS).to_rfc3339(),
             payment_window_s: self.config.payment_window_s,
             shards: ShardCount::ONE,
+            admission: Admission::Redis,
         };
         let planning = async {
             let token = &self.operator;

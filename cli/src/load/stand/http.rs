@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::{
-    domain::{Currency, Money, Quantity, SaleId, ShardCount, Units},
+    domain::{Admission, Currency, Money, Quantity, SaleId, ShardCount, Units},
     ports::{Clock, IdSource, SystemClock, SystemIds},
 };
 
@@ -101,6 +101,7 @@ impl Stand for OverHttp {
             closes_at: now.plus(24 * 3_600_000).to_rfc3339(),
             payment_window_s: 24 * 3_600,
             shards: self.shards,
+            admission: Admission::Redis,
         };
         let planned = self.operator.plan_sale(&id, &body, &self.token).await?;
         done("plan", &planned)?;

@@ -54,6 +54,11 @@ struct Progress {
 const WALK: &str = "rebuild";
 const STATES: [SaleStatus; 3] = [SaleStatus::Open, SaleStatus::Suspended, SaleStatus::Closed];
 
+/// A queued sale has nothing to load.
+fn takes_load(sale: &Sale) -> bool {
+    STATES.contains(&sale.status) && !sale.is_queued()
+}
+
 impl<L, S, Q, C, I> Reconcile<L, S, Q, C, I>
 where
     L: StockLedger,
@@ -111,7 +116,7 @@ where
         budget: Budget,
     ) -> Result<RebuildOutcome, ReconcileError> {
         let sale = self.sale(id).await?;
-        if STATES.contains(&sale.status) && !self.is_rebuilding(&sale).await? {
+        if takes_load(&sale) && !self.is_rebuilding(&sale).await? {
             let what = serde_json::json!({ "epoch": sale.epoch });
             self.store
                 .note(id, actor, "sale.order_rebuild", &what)
@@ -128,6 +133,9 @@ where
 
     async fn begin_or_resume(&self, id: &SaleId) -> Result<Option<Progress>, ReconcileError> {
         let sale = self.sale(id).await?;
+        if sale.is_queued() {
+            return Ok(None);
+        }
         let recorded = self.recorded(id).await?;
         if let Some(progress) = recorded.filter(|progress| progress.epoch == sale.epoch) {
             return Ok(Some(progress));

@@ -230,7 +230,7 @@ pub(super) async fn void(
         let sale = read_sale(&mut tx, &message.sale_id)
             .await?
             .ok_or_else(|| Fault::odd("an order without its sale"))?;
-        VoidOutcome::Voided(rows::order(&row)?, sale)
+        VoidOutcome::Voided(rows::order(&row)?, Box::new(sale))
     } else {
         let there = super::reads::orders_by_id(&mut tx, &[message.order_id.uuid()]).await?;
         there

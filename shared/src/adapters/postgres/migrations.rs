@@ -6,7 +6,7 @@ use sqlx::{
 };
 
 /// Version, description and text of each migration; a test compares them with the folder.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (
         1,
         "sales",
@@ -36,6 +36,11 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
         6,
         "expiry_freeze",
         include_str!("../../../migrations/0006_expiry_freeze.sql"),
+    ),
+    (
+        7,
+        "queued_sales",
+        include_str!("../../../migrations/0007_queued_sales.sql"),
     ),
 ];
 

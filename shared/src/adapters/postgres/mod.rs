@@ -7,7 +7,7 @@
 //! (`sqlx#4393`).
 //!
 //! Locks are taken in one order everywhere: payment, order, sale. Rows of orders are inserted before the
-//! sale's row is locked, sorted by buyer and id.
+//! sale's row is locked, sorted by buyer and id; those of a queued sale after it, where none can wait.
 
 mod adjustments;
 mod closing;
@@ -17,6 +17,7 @@ mod migrations;
 mod payments;
 mod pool;
 mod port;
+mod queued;
 mod reads;
 mod rows;
 mod runs;

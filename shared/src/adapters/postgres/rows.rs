@@ -18,7 +18,7 @@ macro_rules! sale_columns {
     () => {
         "id, sku, name, planned_stock, unit_price_minor, currency, buyer_limit, opens_at_ms, \
          closes_at_ms, payment_window_s, shards, status, version, epoch, total, available, \
-         expiry_frozen_at_ms"
+         expiry_frozen_at_ms, stopped_at_ms"
     };
 }
 /// The columns of [`order`].
@@ -93,6 +93,7 @@ pub(super) fn sale(row: &PgRow) -> Result<Sale, Fault> {
         total: units("total")?,
         available: units("available")?,
         expiry_frozen_since: maybe(row, "expiry_frozen_at_ms")?.map(UnixMillis::new),
+        stopped_at: maybe(row, "stopped_at_ms")?.map(UnixMillis::new),
     })
 }
 

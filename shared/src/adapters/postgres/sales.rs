@@ -5,6 +5,7 @@ use sqlx::{Connection, PgConnection, types::Json};
 
 use super::{
     errors::Fault,
+    reads::now,
     rows::{self, big, page, sale_columns},
     settle::lock_sale,
 };
@@ -76,11 +77,13 @@ async fn create(
     let statement = sqlx::query(concat!(
         "INSERT INTO sales (",
         sale_columns!(),
-        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'draft', 1, 0, $4, $4, NULL) \
+        ", admission) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'draft', 1, 0, $4, $4, NULL, \
+           NULL, $12) \
          ON CONFLICT DO NOTHING RETURNING ",
         sale_columns!()
     ));
     let row = bind_plan(statement.bind(id.as_str()), plan)?
+        .bind(id.admission().as_str())
         .fetch_optional(tx)
         .await?;
     row.as_ref().map(rows::sale).transpose()
@@ -123,7 +126,10 @@ pub(super) async fn transition(
     let outcome = match target {
         Some(target) => {
             let action = transition.audit_action();
-            let after = change(&mut tx, &before, actor, action, |sale| sale.status = target);
+            let now = now(&mut tx).await?;
+            let after = change(&mut tx, &before, actor, action, |sale| {
+                sale.enter(target, now);
+            });
             TransitionOutcome::Done(after.await?)
         }
         None if before.status == transition.destination() => TransitionOutcome::Already(before),
@@ -234,8 +240,8 @@ pub(super) async fn change(
         "UPDATE sales SET sku = $2, name = $3, planned_stock = $4, unit_price_minor = $5, \
            currency = $6, buyer_limit = $7, opens_at_ms = $8, closes_at_ms = $9, \
            payment_window_s = $10, shards = $11, status = $12, version = $13, epoch = $14, \
-           total = $15, available = $16 \
-         WHERE id = $1 AND version = $17",
+           total = $15, available = $16, stopped_at_ms = $17 \
+         WHERE id = $1 AND version = $18",
     );
     let changed = bind_plan(statement.bind(after.id.as_str()), &after.plan)?
         .bind(after.status.as_str())
@@ -243,6 +249,7 @@ pub(super) async fn change(
         .bind(big(after.epoch.get())?)
         .bind(big(after.total.get())?)
         .bind(big(after.available.get())?)
+        .bind(after.stopped_at.map(|at| big(at.get())).transpose()?)
         .bind(big(before.version.get())?)
         .execute(&mut *tx)
         .await?

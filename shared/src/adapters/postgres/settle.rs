@@ -20,16 +20,16 @@ use crate::{
 
 /// Columns of the messages to insert, as arrays.
 #[derive(Default)]
-struct Columns {
-    ids: Vec<Uuid>,
-    buyers: Vec<String>,
-    quantities: Vec<i32>,
-    reserved_at: Vec<i64>,
-    hashes: Vec<String>,
+pub(super) struct Columns {
+    pub(super) ids: Vec<Uuid>,
+    pub(super) buyers: Vec<String>,
+    pub(super) quantities: Vec<i32>,
+    pub(super) reserved_at: Vec<i64>,
+    pub(super) hashes: Vec<String>,
 }
 
 impl Columns {
-    fn of(messages: &[&OrderMessage]) -> Result<Self, Fault> {
+    pub(super) fn of(messages: &[&OrderMessage]) -> Result<Self, Fault> {
         let mut columns = Self::default();
         for message in messages {
             columns.ids.push(message.order_id.uuid());
@@ -50,6 +50,9 @@ pub(super) async fn settle(
     sale_id: &SaleId,
     batch: &[OrderMessage],
 ) -> Result<SettledBatch, Fault> {
+    if sale_id.is_queued() {
+        return super::queued::settle(connection, sale_id, batch).await;
+    }
     let messages = first_copies(sale_id, batch);
     let mut tx = connection.begin().await?;
     let mut inserted = insert_all(&mut tx, sale_id, &messages).await?;
@@ -286,7 +289,7 @@ async fn share_out(
     Ok((sale, accepted))
 }
 
-async fn take_units(
+pub(super) async fn take_units(
     tx: &mut PgConnection,
     sale: &Sale,
     orders: &[Order],
@@ -311,7 +314,7 @@ async fn take_units(
 }
 
 /// The rows of those messages that this call did not make.
-async fn rows_of(
+pub(super) async fn rows_of(
     tx: &mut PgConnection,
     batch: &[OrderMessage],
     done: &BTreeMap<OrderId, (Order, bool)>,
@@ -327,7 +330,7 @@ async fn rows_of(
     super::reads::orders_by_id(tx, &ids).await
 }
 
-fn outcomes(
+pub(super) fn outcomes(
     sale_id: &SaleId,
     batch: &[OrderMessage],
     done: &BTreeMap<OrderId, (Order, bool)>,

@@ -63,6 +63,11 @@ impl Connection {
         }
     }
 
+    /// Whether there is a server to connect to.
+    pub(super) fn is_configured(&self) -> bool {
+        !self.settings.urls.is_empty()
+    }
+
     /// Runs a script: by its hash, and by its text where the server does not know it. The text goes to the
     /// key's own node, whereas `SCRIPT LOAD` would need every primary of a cluster to be there.
     pub(super) async fn script<K: AsRef<str>, A: AsRef<str>>(
@@ -149,6 +154,10 @@ impl Link {
 }
 
 async fn connect(settings: &RedisSettings) -> Result<Link, RedisError> {
+    if settings.urls.is_empty() {
+        let what = "this stage has no Redis (FLASHSALE_REDIS_URL is none), only queued sales";
+        return Err(std::io::Error::new(std::io::ErrorKind::NotConnected, what).into());
+    }
     match timeout(CONNECT, open(settings)).await {
         Ok(link) => link,
         Err(_) => Err(timed_out("no connection in time")),

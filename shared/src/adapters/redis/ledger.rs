@@ -52,6 +52,10 @@ impl std::fmt::Debug for RedisLedger {
 }
 
 impl StockLedger for RedisLedger {
+    fn is_configured(&self) -> bool {
+        self.connection.is_configured()
+    }
+
     async fn deduct(&self, call: &DeductCall) -> LedgerResult<DeductReply> {
         deduct(&self.connection, &self.terms, call).await
     }

@@ -5,12 +5,14 @@ use std::net::IpAddr;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
+use crate::config::{REDIS_CA_FILE, REDIS_URL, RedisConfig};
 use crate::domain::ParseError;
 
 /// Where Redis is, and how to speak to it. Printing it shows hosts only: URLs may hold a password.
 #[derive(Clone)]
 pub struct RedisSettings {
-    /// `redis://` or `rediss://` URLs; several only for a cluster, whose start nodes they are.
+    /// `redis://` or `rediss://` URLs; several only for a cluster, whose start nodes they are. None where there
+    /// is no Redis: then every call fails, and says so.
     pub urls: Vec<String>,
     /// Whether it is a cluster.
     pub cluster: bool,
@@ -21,6 +23,27 @@ pub struct RedisSettings {
 impl RedisSettings {
     const EXPECTED: &'static str = "rediss://[USER:PASSWORD@]HOST[:PORT], with ?cluster=true for cluster mode \
         and then several of them separated by commas; redis:// only for this very machine";
+
+    /// The servers of a function's configuration, or none where it says so.
+    pub fn from_config(config: &RedisConfig) -> Result<Self, ParseError> {
+        let Some(url) = &config.url else {
+            return Ok(Self::nowhere());
+        };
+        let ca_pem = config.ca_pem().map_err(|error| {
+            ParseError::new(REDIS_CA_FILE, error.to_string(), "a PEM file to read")
+        })?;
+        Ok(Self::parse(REDIS_URL, url.expose())?.with_ca_pem(ca_pem))
+    }
+
+    /// No Redis at all, for a stage with queued sales only.
+    #[must_use]
+    pub const fn nowhere() -> Self {
+        Self {
+            urls: Vec::new(),
+            cluster: false,
+            ca_pem: None,
+        }
+    }
 
     /// Parses the URLs in `text`. Plain `redis://` is refused for other machines: passwords and stock would
     /// travel in the clear, and a serverless `ElastiCache`, which is TLS only, just never answers.

@@ -71,6 +71,11 @@ pub type LedgerResult<T> = Result<T, LedgerError>;
 
 /// The stock in Redis. Every method is safe to repeat with the same arguments.
 pub trait StockLedger: Send + Sync {
+    /// Whether this stage has a Redis at all. Without one, only queued sales can be sold.
+    fn is_configured(&self) -> bool {
+        true
+    }
+
     /// Reserves, or says why not. One round trip.
     fn deduct(&self, call: &DeductCall) -> impl Future<Output = LedgerResult<DeductReply>> + Send;
 

@@ -134,6 +134,7 @@ pub async fn buy(world: &Arc<World>, want: &Want) -> Heard {
                 .accepted(want.order, &want.buyer, world.now(), in_sql);
             Heard::Accepted
         }
+        Outcome::Queued { .. } => unreachable!("the simulation has no queued sale"),
         Outcome::InProgress { wait_ms } => {
             check_claim(world, want, &shop);
             Heard::InProgress { wait_ms }

@@ -114,7 +114,7 @@ impl MemoryState {
         });
         let nothing = serde_json::Value::Null;
         self.write_audit(&message.sale_id, actor, "order.void", nothing, after, now);
-        VoidOutcome::Voided(self.orders[&message.order_id].order.clone(), sale)
+        VoidOutcome::Voided(self.orders[&message.order_id].order.clone(), Box::new(sale))
     }
 
     pub(super) fn mark_released(&mut self, orders: &[OrderId], epoch: Epoch) {

@@ -8,6 +8,7 @@ mod closing;
 mod loads;
 mod payments;
 mod port;
+mod queued;
 mod reads;
 mod runs;
 mod sales;

@@ -29,6 +29,7 @@ impl MemoryState {
                 total: plan.stock,
                 available: plan.stock,
                 expiry_frozen_since: None,
+                stopped_at: None,
             };
             self.sales.insert(id.clone(), sale.clone());
             let nothing = serde_json::Value::Null;
@@ -69,7 +70,7 @@ impl MemoryState {
             Some(target) => {
                 let action = transition.audit_action();
                 TransitionOutcome::Done(
-                    self.change(&before, actor, action, now, |sale| sale.status = target),
+                    self.change(&before, actor, action, now, |sale| sale.enter(target, now)),
                 )
             }
             None if before.status == transition.destination() => TransitionOutcome::Already(before),

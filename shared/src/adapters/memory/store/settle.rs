@@ -15,6 +15,7 @@ impl MemoryState {
     ) -> SettledBatch {
         let sale = self.sales.get(sale_id).cloned();
         let fresh = match &sale {
+            Some(sale) if sale.is_queued() => Some(self.settle_queued(sale, batch, now)),
             Some(sale) if may_have_orders(sale.status) => {
                 let over = matches!(sale.status, SaleStatus::Settled | SaleStatus::Withdrawn);
                 let new = self.new_messages(sale_id, batch);
