@@ -43,7 +43,7 @@ elseif more[1] ~= 'none' then
 elseif stock < tonumber(units) then
   return 'short'
 end
-stock = stock - units
+take_owed(tonumber(units)) -- they are there, so none is owed
 redis.call('HSET', KEYS[2], id, 'l ' .. units)
 save_stock('lent', digits(more[2] + units))
 return 'lent'
