@@ -130,8 +130,10 @@ impl<L: StockLedger, Q: OrderQueue, C: Clock, I: IdSource> Deduct<L, Q, C, I> {
                     call.quantity.units().get()
                 },
             };
-            let found = self.search(&call, route.shards, short, round, deadline);
-            match found.await {
+            match self
+                .search(&call, route.shards, short, round, deadline)
+                .await
+            {
                 Found::AskAgain => verdict = self.ask(&call, unpaid, deadline).await,
                 Found::Nothing => {
                     if all_empty {

@@ -6,8 +6,9 @@ use shared::{
     adapters::memory::QueueName,
     domain::{
         AdjustmentId, BuyerId, Guard, Order, OrderId, OrderMessage, OrderRecord, RecordState,
-        RejectReason, Sale, UnixMillis,
+        RejectReason, Sale, SignedUnits, UnixMillis,
     },
+    ports::{Clock, Shard, Standing},
 };
 
 use super::Stage;
@@ -15,7 +16,6 @@ use crate::{
     oracle::{Loss, Oracle},
     wire::Fault,
 };
-use shared::ports::Clock;
 
 /// A record's units.
 #[must_use]
@@ -162,8 +162,7 @@ impl Stage {
     /// Does something that loses data, and notes what the protocol's exceptions may rest on.
     pub fn lose(&self, now: UnixMillis, kind: Fault, act: impl FnOnce()) {
         let before = self.records();
-        let total_before = self.total_in_ledger();
-        let received_before = self.received();
+        let known_before = self.remembered();
         act();
         self.see_stock();
         let after = self.records();
@@ -194,14 +193,7 @@ impl Stage {
                 .filter(|(buyer, record)| self.takes_again(record, after.get(*buyer)))
                 .map(|(_, record)| units_of(record))
                 .sum::<u64>();
-            seen.units_lost += self.total_in_ledger().saturating_sub(total_before);
-            // A late copy may bring what a shard forgot to have received, though the giver forgot it too.
-            let received = self.received();
-            seen.units_lost += received_before
-                .iter()
-                .filter(|(transfer, _)| !received.contains_key(*transfer))
-                .map(|(_, units)| units)
-                .sum::<u64>();
+            seen.units_lost += forgotten(known_before, &self.remembered());
         }
         let gone: Vec<OrderId> = seen
             .accepted
@@ -234,29 +226,37 @@ impl Stage {
         refused && after.is_none()
     }
 
-    /// Units of each transfer that a shard remembers to have received.
-    fn received(&self) -> BTreeMap<AdjustmentId, u64> {
-        let mut all = BTreeMap::new();
+    /// Every adjustment that a shard did and remembers.
+    fn remembered(&self) -> Remembered {
+        let mut all = Remembered::new();
         for shard in &self.shards {
             self.ledger.tamper(shard, |state| {
-                let got = state
+                let done = state
                     .adjustments
                     .iter()
-                    .filter(|(id, (delta, _))| id.between().is_some() && delta.get() > 0);
-                all.extend(got.map(|(id, (delta, _))| (id.clone(), delta.size().get())));
+                    .filter(|(_, (_, standing))| *standing != Standing::Refused);
+                all.extend(done.map(|(id, (delta, _))| ((shard.clone(), id.clone()), *delta)));
             });
         }
         all
     }
+}
 
-    /// Units that the shards think they have, but for those lent: these were to go to another one.
-    #[must_use]
-    pub fn total_in_ledger(&self) -> u64 {
-        let mut total = 0;
-        for shard in &self.shards {
-            self.ledger
-                .tamper(shard, |state| total += state.total - state.lent);
+type Remembered = BTreeMap<(Shard, AdjustmentId), SignedUnits>;
+
+/// Units that may be sold once more because shards forgot what they did: a withdrawal, or either half of a transfer,
+/// whose other half may be there, or still come. What was added and forgotten comes again, and is sold once.
+fn forgotten(before: Remembered, after: &Remembered) -> u64 {
+    let lost = before
+        .into_iter()
+        .filter(|(key, _)| !after.contains_key(key));
+    let mut units = BTreeMap::new();
+    for ((shard, id), delta) in lost {
+        if id.between().is_some() {
+            units.insert((None, id), delta.size().get());
+        } else if delta.get() < 0 {
+            units.insert((Some(shard), id), delta.size().get());
         }
-        total
     }
+    units.into_values().sum()
 }
