@@ -44,6 +44,8 @@ pub struct ShardsBench {
     pub stock: u64,
     /// Buyers of one unit each; as many as there are units win.
     pub buyers: u64,
+    /// Whether all units begin on the first shard, so that the others have to borrow every one.
+    pub uneven: bool,
     /// Sales; the median counts.
     pub runs: u32,
 }
@@ -73,7 +75,7 @@ impl ShardsBench {
         for number in 0..self.runs {
             let sale = SaleId::parse(&format!("sale-{number}")).map_err(wrong)?;
             let ledger = RedisLedger::new(cluster.settings());
-            open(&ledger, &sale, self.stock).await?;
+            self.open(&ledger, &sale).await?;
             let before = times(&cluster).await?;
             self.sell(&cluster.settings(), &sale).await?;
             let after = times(&cluster).await?;
@@ -86,6 +88,43 @@ impl ShardsBench {
             report.calls.push(part(|time| time.calls));
         }
         Ok(report)
+    }
+
+    async fn open(self, ledger: &RedisLedger, sale: &SaleId) -> Result<(), BenchError> {
+        for (index, shard) in shards(sale)?.into_iter().enumerate() {
+            let (count, index) = (u64::from(SHARDS), index as u64);
+            let part = if self.uneven {
+                self.stock * u64::from(index == 0)
+            } else {
+                self.stock / count + u64::from(index < self.stock % count)
+            };
+            let load = PreheatCall {
+                shard: shard.clone(),
+                epoch: EPOCH,
+                total: Units::try_from(part).map_err(wrong)?,
+                gate: GateChange {
+                    version: Version::new(1),
+                    gate: Gate::Open,
+                    terms: Terms {
+                        limit: Quantity::parse(1).map_err(wrong)?,
+                        opens_at: UnixMillis::new(1),
+                        closes_at: UnixMillis::new(9_000_000_000_000),
+                    },
+                },
+                adjustments: Vec::new(),
+            };
+            ledger.preheat(&load).await?;
+            let now = ledger.snapshot(&shard).await?.now;
+            ledger
+                .lift_guard(&shard, EPOCH, Guard::Rebuilding, now)
+                .await?;
+        }
+        let route = RouteInfo {
+            shards: ShardCount::parse(SHARDS.into()).map_err(wrong)?,
+            epoch: EPOCH,
+        };
+        ledger.raise_route(sale, route).await?;
+        Ok(())
     }
 
     /// Everybody comes at once. An error when somebody heard what she must not.
@@ -168,39 +207,6 @@ async fn buy(
         }
     }
     Err(wrong(format!("buyer {number} heard only that it is busy")))
-}
-
-async fn open(ledger: &RedisLedger, sale: &SaleId, stock: u64) -> Result<(), BenchError> {
-    for (index, shard) in shards(sale)?.into_iter().enumerate() {
-        let (count, index) = (u64::from(SHARDS), index as u64);
-        let part = stock / count + u64::from(index < stock % count);
-        let load = PreheatCall {
-            shard: shard.clone(),
-            epoch: EPOCH,
-            total: Units::try_from(part).map_err(wrong)?,
-            gate: GateChange {
-                version: Version::new(1),
-                gate: Gate::Open,
-                terms: Terms {
-                    limit: Quantity::parse(1).map_err(wrong)?,
-                    opens_at: UnixMillis::new(1),
-                    closes_at: UnixMillis::new(9_000_000_000_000),
-                },
-            },
-            adjustments: Vec::new(),
-        };
-        ledger.preheat(&load).await?;
-        let now = ledger.snapshot(&shard).await?.now;
-        ledger
-            .lift_guard(&shard, EPOCH, Guard::Rebuilding, now)
-            .await?;
-    }
-    let route = RouteInfo {
-        shards: ShardCount::parse(SHARDS.into()).map_err(wrong)?,
-        epoch: EPOCH,
-    };
-    ledger.raise_route(sale, route).await?;
-    Ok(())
 }
 
 /// Every unit is sold and no transfer is open; returns how many there were.

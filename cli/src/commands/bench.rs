@@ -42,6 +42,9 @@ pub(super) struct ShardsArgs {
     /// Buyers of one unit each
     #[arg(long, value_name = "NUMBER", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(3..=10_000_000))]
     buyers: u64,
+    /// All units begin on the first shard, and the others borrow every one
+    #[arg(long)]
+    uneven: bool,
     /// Sales; the median counts
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
@@ -170,6 +173,7 @@ async fn shards(args: ShardsArgs) -> Result<(String, bool), BenchError> {
     let bench = ShardsBench {
         stock: args.stock,
         buyers: args.buyers,
+        uneven: args.uneven,
         runs: args.runs,
     };
     let report = bench.run().await?;

@@ -18,14 +18,20 @@ async fn the_bench_gets_the_replies_and_counts_it_wants() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_shards_share_the_calls_and_sell_every_unit() {
-    let bench = ShardsBench {
+async fn three_shards_share_the_calls_and_lend_every_unit() {
+    // Exact counts, and that nobody hears "sold out" too early, are the bench's own conditions.
+    let even = ShardsBench {
         stock: 200,
         buyers: 900,
+        uneven: false,
         runs: 2,
     };
-    let report = bench.run().await.unwrap();
-    // Exact counts, and that nobody heard "sold out" too early, are the bench's own conditions.
-    assert!(report.loans() > 0, "{report}");
+    let report = even.run().await.unwrap();
     assert!(report.busiest_by_calls() <= 0.45, "{report}");
+    let uneven = ShardsBench {
+        uneven: true,
+        ..even
+    };
+    let report = uneven.run().await.unwrap();
+    assert!(report.loans() > 0, "{report}");
 }
