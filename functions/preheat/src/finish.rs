@@ -1,25 +1,25 @@
 //! After SQL says `open`: gates, guards, route, registry. Also for a load that died in between.
 
-use shared::domain::{Guard, Sale};
-use shared::loading::{LoadError, announce, bring_whole, lift_all, set_gates};
+use shared::domain::{Sale, UnixMillis};
+use shared::loading::{LoadError, bring_whole, open_shards};
 use shared::ports::{Actor, IdSource, OrderStore, SaleStore, StockLedger};
 
 use crate::{Preheat, PreheatError, PreheatOutcome};
 
 impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
-    /// Opens the shards of a sale that SQL has opened.
-    pub(crate) async fn finish(&self, sale: &Sale, actor: &Actor) -> Result<Sale, PreheatError> {
-        // Read after the shards were made, so that it is later than their guards.
-        let pass_began = self.ledger.ping().await.map_err(LoadError::from)?;
-        let sale = set_gates(&self.ledger, &self.store, sale, actor).await?;
-        let lifted = lift_all(&self.ledger, &sale, Guard::Rebuilding, pass_began)
-            .await
-            .map_err(LoadError::from)?;
+    /// Opens the shards of a sale that SQL has opened; `pass_began` as [`open_shards`] has it.
+    pub(crate) async fn finish(
+        &self,
+        sale: &Sale,
+        pass_began: UnixMillis,
+        actor: &Actor,
+    ) -> Result<Sale, PreheatError> {
+        let (sale, lifted) =
+            open_shards(&self.ledger, &self.store, sale, pass_began, actor).await?;
         if !lifted {
             // A shard that lost something meanwhile stays closed until reconcile passed it.
             tracing::warn!(sale_id = %sale.id, "a guard stays; reconcile lifts it");
         }
-        announce(&self.ledger, &self.store, &sale).await?;
         self.register(&sale).await;
         Ok(sale)
     }
@@ -42,7 +42,9 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
         if !guarded && route.route == Some(sale.route()) {
             return Ok(PreheatOutcome::AlreadyOpen(sale.clone()));
         }
+        let pass_began = self.ledger.ping().await.map_err(LoadError::from)?;
         bring_whole(&self.ledger, &self.store, sale).await?;
-        Ok(PreheatOutcome::Finished(self.finish(sale, actor).await?))
+        let sale = self.finish(sale, pass_began, actor).await?;
+        Ok(PreheatOutcome::Finished(sale))
     }
 }

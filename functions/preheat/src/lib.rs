@@ -12,7 +12,7 @@ mod queued;
 mod schedule;
 mod smoke;
 
-use shared::domain::{Epoch, Guard, Sale, SaleId, SaleStatus};
+use shared::domain::{Epoch, Guard, Sale, SaleId, SaleStatus, UnixMillis};
 use shared::loading::{
     LoadError, bring_whole, floor_epoch, make_shards, publish_registry, read_back,
 };
@@ -77,14 +77,10 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
             SaleStatus::Open | SaleStatus::Suspended if sale.is_queued() => {
                 Ok(PreheatOutcome::AlreadyOpen(sale))
             }
-            SaleStatus::Approved => match self.load(&sale, actor).await {
-                Err(PreheatError::Load(LoadError::Overtaken { epoch })) => {
-                    tracing::info!(sale_id = %id, epoch = epoch.get(), "another load took over");
-                    Ok(PreheatOutcome::Overtaken)
-                }
-                outcome => outcome,
-            },
-            SaleStatus::Open | SaleStatus::Suspended => self.finish_half_done(&sale, actor).await,
+            SaleStatus::Approved => or_overtaken(id, self.load(&sale, actor).await),
+            SaleStatus::Open | SaleStatus::Suspended => {
+                or_overtaken(id, self.finish_half_done(&sale, actor).await)
+            }
             SaleStatus::Draft
             | SaleStatus::Closed
             | SaleStatus::Settled
@@ -106,7 +102,7 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
             LoadOutcome::Refused(sale) => return Ok(PreheatOutcome::Refused(sale)),
             LoadOutcome::NotFound => return Ok(PreheatOutcome::NotFound),
         };
-        let load = self.fill(&sale.id, epoch).await?;
+        let (load, pass_began) = self.fill(&sale.id, epoch).await?;
         self.smoke(epoch).await?;
         let opened = self
             .store
@@ -115,7 +111,7 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
             .map_err(LoadError::from)?;
         match opened {
             TransitionOutcome::Done(sale) | TransitionOutcome::Already(sale) => {
-                let sale = self.finish(&sale, actor).await?;
+                let sale = self.finish(&sale, pass_began, actor).await?;
                 tracing::info!(
                     sale_id = %sale.id,
                     epoch = epoch.get(),
@@ -132,16 +128,18 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
         }
     }
 
-    /// Fixes the load's numbers, makes the shards, brings live orders, and reads everything back.
-    async fn fill(&self, id: &SaleId, epoch: Epoch) -> Result<Load, LoadError> {
+    /// Fixes the load's numbers, makes the shards, brings live orders, and reads everything back. Also when its pass
+    /// began: after the shards were made, so later than their guards.
+    async fn fill(&self, id: &SaleId, epoch: Epoch) -> Result<(Load, UnixMillis), LoadError> {
         let fixed = self.store.fix_load(id, epoch).await?;
         let load = fixed.ok_or(LoadError::Overtaken { epoch })?;
         make_shards(&self.ledger, &load).await?;
+        let pass_began = self.ledger.ping().await?;
         bring_whole(&self.ledger, &self.store, &load.sale)
             .await
             .map_err(|error| overtaken(error, epoch))?;
         read_back(&self.ledger, &load).await?;
-        Ok(load)
+        Ok((load, pass_began))
     }
 
     /// The registry is advisory here; reconcile writes it again when it differs.
@@ -167,6 +165,20 @@ impl<L: StockLedger, S: SaleStore + OrderStore, I: IdSource> Preheat<L, S, I> {
             }
         }
         Ok((whole, guarded))
+    }
+}
+
+/// A load that another one took over from has nothing left to do.
+fn or_overtaken(
+    id: &SaleId,
+    outcome: Result<PreheatOutcome, PreheatError>,
+) -> Result<PreheatOutcome, PreheatError> {
+    match outcome {
+        Err(PreheatError::Load(LoadError::Overtaken { epoch })) => {
+            tracing::info!(sale_id = %id, epoch = epoch.get(), "another load took over");
+            Ok(PreheatOutcome::Overtaken)
+        }
+        outcome => outcome,
     }
 }
 

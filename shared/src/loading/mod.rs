@@ -16,7 +16,7 @@ use crate::ports::{
     StoreError,
 };
 
-pub use open::{announce, lift_all, note_unpaid, set_gates};
+pub use open::{announce, lift_all, note_unpaid, open_shards, set_gates};
 pub use pass::{PassPage, bring_adjustments, bring_closed_page, bring_live_page, bring_whole};
 pub use registry::publish_registry;
 pub use transfers::{

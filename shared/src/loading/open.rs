@@ -45,6 +45,27 @@ pub async fn set_gates<L: StockLedger, S: SaleStore>(
     Err(LoadError::Overtaken { epoch: sale.epoch })
 }
 
+/// Opens the shards of a load, as SQL has opened the sale: gates, guards, route. Returns the row by which it did, and
+/// whether every guard is lifted; one that was raised again since `pass_began` stays, and reconcile lifts it.
+///
+/// `pass_began` is the server time before the load's own pass from SQL. Whoever stood still in between may find a newer
+/// load: its guards are not this one's to lift, whatever the row says now.
+pub async fn open_shards<L: StockLedger, S: SaleStore + OrderStore>(
+    ledger: &L,
+    store: &S,
+    sale: &Sale,
+    pass_began: UnixMillis,
+    actor: &Actor,
+) -> Result<(Sale, bool), LoadError> {
+    let row = set_gates(ledger, store, sale, actor).await?;
+    if row.epoch != sale.epoch {
+        return Err(LoadError::Overtaken { epoch: sale.epoch });
+    }
+    let lifted = lift_all(ledger, &row, Guard::Rebuilding, pass_began).await?;
+    announce(ledger, store, &row).await?;
+    Ok((row, lifted))
+}
+
 /// Lifts a guard from every shard; false when one was raised again after the pass began.
 pub async fn lift_all<L: StockLedger>(
     ledger: &L,

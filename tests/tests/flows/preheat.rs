@@ -5,7 +5,7 @@ use shared::domain::{
     AdjustmentId, Epoch, Gate, Guard, SaleStatus, SaleTransition, ShardIndex, SignedUnits,
 };
 use shared::limits::PREHEAT_AHEAD_MS;
-use shared::loading::{floor_epoch, make_shards};
+use shared::loading::{LoadError, floor_epoch, make_shards, open_shards};
 use shared::mirror::shard_of;
 use shared::ports::{
     Adjustment, AdjustmentState, LoadOutcome, OrderStore, Registered, SaleStore, StockLedger,
@@ -170,4 +170,66 @@ async fn a_shard_that_missed_a_withdrawal_takes_it_before_it_sells() {
     );
     assert_eq!(world.stock().await, 6);
     world.assert_sound().await;
+}
+
+/// Makes the shards of a newer load, as a rebuild does; they wait for their pass.
+async fn newer_shards(world: &World) {
+    let sale = world.sale().await;
+    for index in sale.plan.shards.indexes() {
+        let shard = shard_of(&sale, index);
+        let raised = world
+            .ledger
+            .raise_guard(&shard, sale.epoch, Guard::Rebuilding);
+        raised.await.unwrap();
+    }
+    let floor = floor_epoch(&world.ledger, &sale).await.unwrap();
+    let begun = world
+        .store
+        .begin_load(&sale.id, &[SaleStatus::Open], floor, &actor())
+        .await
+        .unwrap();
+    let LoadOutcome::Begun(load) = begun else {
+        panic!("{begun:?}");
+    };
+    let load = world.store.fix_load(&sale.id, load.epoch).await.unwrap();
+    make_shards(&world.ledger, &load.unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_load_that_stood_still_lifts_no_guard_of_a_newer_one() {
+    let world = World::open(10, 2).await;
+    world.own("a", 2).await;
+    let old = world.sale().await;
+    newer_shards(&world).await;
+    let now = world.ledger.ping().await.unwrap();
+    let opened = open_shards(&world.ledger, &world.store, &old, now, &actor()).await;
+    assert!(
+        matches!(opened, Err(LoadError::Overtaken { epoch }) if epoch == old.epoch),
+        "{opened:?}"
+    );
+    let sale = world.sale().await;
+    for index in sale.plan.shards.indexes() {
+        let shard = world.ledger.snapshot(&shard_of(&sale, index)).await;
+        assert_eq!(shard.unwrap().guard, Guard::Rebuilding);
+    }
+    let route = world.ledger.read_route(&sale.id).await.unwrap().route;
+    assert_eq!(route, Some(old.route()), "the newer load is not announced");
+}
+
+#[tokio::test]
+async fn a_guard_that_was_raised_after_the_pass_began_stays() {
+    let world = World::open(10, 1).await;
+    let sale = world.sale().await;
+    let began = world.ledger.ping().await.unwrap();
+    world.pass_ms(1_000);
+    let shard = shard_of(&sale, ShardIndex::FIRST);
+    let raised = world
+        .ledger
+        .raise_guard(&shard, sale.epoch, Guard::Rebuilding);
+    raised.await.unwrap();
+    world.pass_ms(1_000);
+    let opened = open_shards(&world.ledger, &world.store, &sale, began, &actor()).await;
+    assert!(matches!(opened, Ok((_, false))), "{opened:?}");
+    let found = world.ledger.snapshot(&shard).await.unwrap();
+    assert_eq!(found.guard, Guard::Rebuilding);
 }

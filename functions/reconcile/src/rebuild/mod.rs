@@ -9,10 +9,8 @@ mod resolve;
 mod survivors;
 
 use serde::{Deserialize, Serialize};
-use shared::domain::{Epoch, Guard, Sale, SaleId, SaleStatus, UnixMillis};
-use shared::loading::{
-    LoadError, announce, bring_whole, floor_epoch, lift_all, make_shards, read_back, set_gates,
-};
+use shared::domain::{Epoch, Sale, SaleId, SaleStatus, UnixMillis};
+use shared::loading::{LoadError, bring_whole, floor_epoch, make_shards, open_shards, read_back};
 use shared::ports::{
     Actor, Clock, IdSource, LoadOutcome, OrderQueue, OrderStore, RunStore, SaleStore, StockLedger,
 };
@@ -205,9 +203,10 @@ where
         read_back(&self.ledger, &load).await?;
         let actor = system_actor("rebuild");
         let sale = self.sale(&sale.id).await?;
-        let sale = set_gates(&self.ledger, &self.store, &sale, &actor).await?;
-        lift_all(&self.ledger, &sale, Guard::Rebuilding, pass_began).await?;
-        announce(&self.ledger, &self.store, &sale).await?;
+        if sale.epoch != epoch {
+            return Err(LoadError::Overtaken { epoch }.into());
+        }
+        let (sale, _) = open_shards(&self.ledger, &self.store, &sale, pass_began, &actor).await?;
         tracing::info!(sale_id = %sale.id, epoch = epoch.get(), "sale rebuilt");
         Ok(())
     }
