@@ -11,6 +11,7 @@ mod token;
 pub use minimal::Minimal;
 pub use script::{ScriptBench, ScriptReport};
 pub use settle::{SettleBench, SettleReport, Way};
+pub(crate) use shards::Sink;
 pub use shards::{ShardsBench, ShardsReport};
 pub use start::{Function, StartBench, StartReport};
 pub use token::{TokenBench, TokenReport};

@@ -324,7 +324,7 @@ impl fmt::Display for ShardsReport {
 
 /// A queue that counts its orders.
 #[derive(Clone, Default)]
-struct Sink(Arc<Mutex<BTreeSet<OrderId>>>);
+pub(crate) struct Sink(Arc<Mutex<BTreeSet<OrderId>>>);
 
 impl Sink {
     fn count(&self) -> u64 {

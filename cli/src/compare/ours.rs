@@ -1,7 +1,9 @@
 //! This project's ledger: the very adapter and scripts that the functions use.
 //!
-//! Only the ledger: the queue and PostgreSQL behind it are not on a buyer's path and not measured here.
+//! Only the ledger: the queue and PostgreSQL behind it are not on a buyer's path and not measured here. With several
+//! shards, a buyer whose own is empty asks by the use case of `deduct`, which borrows from the others.
 
+use deduct::{Buy, Deduct, Outcome, Refusal, SoldOut};
 use shared::{
     adapters::redis::RedisLedger,
     domain::{
@@ -10,12 +12,13 @@ use shared::{
     },
     ports::{
         DeductCall, DeductReply, Existing, GateChange, IdSource, PreheatCall, ReleaseReply,
-        ReleaseRow, Shard, StockLedger, SystemIds,
+        ReleaseRow, Shard, StockLedger, SystemClock, SystemIds,
     },
-    routes::home_shard,
+    routes::{Routes, home_shard},
 };
 
 use super::{CompareError, Inventory, Reduced, inventory::Books};
+use crate::bench::Sink;
 
 /// The load's epoch.
 pub const EPOCH: Epoch = Epoch::new(1);
@@ -31,12 +34,22 @@ pub struct Ours {
     route: RouteInfo,
     one: Quantity,
     key: IdempotencyKey,
+    deduct: Deduct<RedisLedger, Sink, SystemClock, SystemIds>,
 }
 
 impl Ours {
     /// A sale over so many shards.
     pub fn new(ledger: RedisLedger, shards: u64) -> Result<Self, CompareError> {
         Ok(Self {
+            deduct: Deduct {
+                ledger: ledger.clone(),
+                queue: Sink::default(),
+                clock: SystemClock,
+                ids: SystemIds,
+                routes: Routes::default(),
+                sold_out: SoldOut::default(),
+                rate: None,
+            },
             ledger,
             sale: SaleId::parse(SALE)?,
             route: RouteInfo {
@@ -58,6 +71,26 @@ impl Ours {
             index,
             of: self.route.shards,
         })
+    }
+
+    async fn borrow(&self, call: &DeductCall) -> Result<Reduced, CompareError> {
+        let wish = Buy {
+            sale_id: self.sale.clone(),
+            buyer_id: call.buyer_id.clone(),
+            order_id: call.order_id,
+            quantity: call.quantity,
+            body_hash: call.body_hash,
+        };
+        loop {
+            match self.deduct.run(&wish).await {
+                Outcome::Accepted { .. } => return Ok(Reduced::Won),
+                Outcome::InProgress { .. } => return Ok(Reduced::Again),
+                Outcome::Refused(Refusal::SoldOut { .. }) => return Ok(Reduced::SoldOut),
+                // Units are on their way between two shards: that ends by itself.
+                Outcome::Busy { cause: None } => tokio::task::yield_now().await,
+                other => return Err(CompareError::Unexpected(format!("{other:?}"))),
+            }
+        }
     }
 
     async fn load(&self, shard: Shard, total: Units) -> Result<(), CompareError> {
@@ -93,6 +126,7 @@ impl Inventory for Ours {
         for (shard, share) in self.shards().zip(shares) {
             self.load(shard, share).await?;
         }
+        self.ledger.raise_route(&self.sale, self.route).await?;
         Ok(())
     }
 
@@ -113,6 +147,9 @@ impl Inventory for Ours {
             DeductReply::Reserved { .. } => Ok(Reduced::Won),
             DeductReply::Existing(Existing::InProgress { .. } | Existing::Claimed(_)) => {
                 Ok(Reduced::Again)
+            }
+            DeductReply::SoldOut if self.route.shards != ShardCount::ONE => {
+                self.borrow(&call).await
             }
             DeductReply::SoldOut => Ok(Reduced::SoldOut),
             other => Err(CompareError::Unexpected(format!("{other:?}"))),

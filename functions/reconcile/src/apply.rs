@@ -1,6 +1,7 @@
 //! Applying findings. Each action is safe to repeat and judges by itself whether it is still needed, so a
 //! finding may be old, or applied twice.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use shared::domain::{AdjustmentId, Order, OrderId, OrderMessage, Sale, SaleStatus};
@@ -31,8 +32,8 @@ where
     ) -> Result<(), ReconcileError> {
         match finding {
             Finding::Unpublished { .. } => self.publish(sale, finding).await,
-            Finding::Unconfirmed { order, .. } | Finding::Unreleased { order, .. } => {
-                self.bring_rows(sale, &[order.id]).await
+            Finding::Unconfirmed { .. } | Finding::Unreleased { .. } => {
+                self.bring_rows(sale, &[finding]).await
             }
             Finding::Overdue { order_id } => self.expire(*order_id).await,
             Finding::AdjustmentDiffers { adjustment, .. } => {
@@ -116,17 +117,8 @@ where
         let (rows, others): (Vec<&Finding>, Vec<&Finding>) = findings
             .iter()
             .partition(|f| matches!(f, Finding::Unconfirmed { .. } | Finding::Unreleased { .. }));
-        let ids: Vec<OrderId> = rows
-            .iter()
-            .filter_map(|finding| match finding {
-                Finding::Unconfirmed { order, .. } | Finding::Unreleased { order, .. } => {
-                    Some(order.id)
-                }
-                _ => None,
-            })
-            .collect();
-        if !ids.is_empty() {
-            let result = self.bring_rows(sale, &ids).await;
+        if !rows.is_empty() {
+            let result = self.bring_rows(sale, &rows).await;
             for finding in rows {
                 note(sale, finding, &result, report);
             }
@@ -189,9 +181,30 @@ where
         Ok(())
     }
 
-    /// Brings rows, as they are now, to Redis.
-    async fn bring_rows(&self, sale: &Sale, ids: &[OrderId]) -> Result<(), ReconcileError> {
-        let rows = self.store.orders(ids).await?;
+    /// Brings the rows of these findings, as they are now, to Redis.
+    async fn bring_rows(&self, sale: &Sale, findings: &[&Finding]) -> Result<(), ReconcileError> {
+        let (mut ids, mut forgotten) = (Vec::new(), BTreeSet::new());
+        for finding in findings {
+            match finding {
+                Finding::Unconfirmed { order, .. } => ids.push(order.id),
+                Finding::Unreleased { order, record } => {
+                    ids.push(order.id);
+                    if record.is_some() {
+                        forgotten.insert(order.id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut rows = self.store.orders(&ids).await?;
+        for order in rows
+            .iter_mut()
+            .filter(|order| forgotten.contains(&order.id))
+        {
+            // Redis holds it, so it forgot a release that SQL has noted, and with that the guard which stood before a
+            // refused order's units were given back. As if it were the first release: the guard comes first again.
+            order.released_epoch = None;
+        }
         let sale = self.sale(&sale.id).await?;
         let report = mirror_orders(&self.ledger, &self.store, &sale, &rows).await;
         let mut failed = report.failed;

@@ -1,6 +1,7 @@
 //! settle: idempotent, partial, and honest about what Redis lost.
 
 use lambda_runtime::{Context, LambdaEvent};
+use reconcile::{Budget, Finding};
 use shared::adapters::memory::QueueName;
 use shared::batch::{Delivery, QueueEvent};
 use shared::domain::{Guard, OrderStatus, RejectReason, UnixMillis};
@@ -140,4 +141,33 @@ async fn an_order_without_stock_raises_the_guard_before_its_units_go_back() {
     world.repair().await;
     world.assert_sound().await;
     assert_eq!(world.stock().await, 0);
+}
+
+#[tokio::test]
+async fn a_forgotten_release_of_a_refused_order_raises_the_guard_again() {
+    let world = World::open(2, 1).await;
+    let before = world.ledger.snapshot_state();
+    let first = world.hold("a", 2).await;
+    world.ledger.restore_state(before);
+    let second = world.hold("b", 2).await;
+    let held = world.ledger.snapshot_state();
+    let batch = [delivery("1", &first), delivery("2", &second)];
+    assert!(world.settle().run(&batch, FAR).await.is_empty());
+    // A second loss forgets the guard, and that the refused order gave its units back.
+    world.ledger.restore_state(held);
+    let refused = world.plan().await.into_iter().find(
+        |finding| matches!(finding, Finding::Unreleased { order, .. } if order.id == second.order_id),
+    );
+    let (sale, reconcile) = (world.sale().await, world.reconcile());
+    let refused = refused.unwrap();
+    reconcile
+        .apply(&sale, &refused, Budget::unbounded())
+        .await
+        .unwrap();
+    let shard = world.home("b").await;
+    let snapshot = world.ledger.snapshot(&shard).await.unwrap();
+    assert_eq!(snapshot.guard, Guard::Recovering);
+    world.pass_ms(1);
+    world.repair().await;
+    world.assert_sound().await;
 }
